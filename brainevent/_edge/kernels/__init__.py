@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of the operators on edges, one backend a file; importing a file registers it.
+
+The first kernel registered on a platform is its default: native code before the reference.
+"""
+
+from brainevent._edge.kernels import numba_cpu as numba_cpu  # noqa: I001 -- order is preference
+from brainevent._edge.kernels import jax_raw as jax_raw

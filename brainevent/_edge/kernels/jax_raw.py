@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reference kernels in plain JAX: every layout, every platform, written to be read.
+
+Memory stays in proportion to operands and result: a wide batch is worked through in blocks of
+columns, and a long list of edges in blocks whose partial sums are then added, which also keeps
+long float32 sums from sticking at 2**24.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brainevent._edge.layout import safe, within
+from brainevent._edge.operator import PRODUCT, SAMPLE, Spec
+from brainevent._typing import Array
+
+EDGE_BLOCK = 1 << 22
+_PLATFORMS = ('cpu', 'gpu', 'tpu')
+
+
+@PRODUCT.kernel('jax_raw', *_PLATFORMS)
+def product(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Callable[..., Any]:
+    """``y[target] += weight * e(x)[source]``, all edges at once."""
+
+    def kernel(*operands: Array) -> Array:
+        params, arrays, x = spec.split(operands)
+        acc = _accumulator(params[0].dtype)
+        source, target = _ends(spec, arrays)
+        if 0 in (*spec.shape, source.shape[0]):
+            return jnp.zeros(outs[0].shape[spec.levels :], outs[0].dtype)
+        columns = x.reshape(-1, 1) if x.ndim == 1 else (x.T if spec.rows else x)
+
+        def block(columns: Array) -> Array:
+            return _scatter_edges(spec, params, source, target, columns, acc)
+
+        y = _by_column_blocks(block, columns, source.shape[0], spec.extents[0])
+        y = y.astype(params[0].dtype)
+        return y[:, 0] if x.ndim == 1 else (y.T if spec.rows else y)
+
+    return _over_levels(kernel, spec.levels, outs[0])
+
+
+@SAMPLE.kernel('jax_raw', *_PLATFORMS)
+def sample(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Callable[..., Any]:
+    """``out[edge] = e(x)[source] * y[target]``, summed over a batch one vector at a time."""
+
+    def kernel(*operands: Array) -> Array:
+        *arrays, x, y = operands
+        acc = _accumulator(y.dtype)
+        source, target = _ends(spec, arrays)
+        if 0 in spec.shape:
+            return jnp.zeros(source.shape, y.dtype)
+
+        def one(x: Array, y: Array) -> Array:
+            e = spec.event.counts(x, acc)
+            return _take(e, source) * _take(y.astype(acc), target)
+
+        if x.ndim == 1:
+            return one(x, y).astype(y.dtype)
+        xs, ys = (x, y) if spec.rows else (x.T, y.T)
+        start = jnp.zeros(source.shape, acc)
+        total, _ = jax.lax.scan(lambda sum_, pair: (sum_ + one(*pair), None), start, (xs, ys))
+        return total.astype(y.dtype)
+
+    return _over_levels(kernel, spec.levels, outs[0])
+
+
+def _accumulator(dtype: Any) -> Any:
+    """Sums of 16-bit numbers are made in float32."""
+    return jnp.dtype('float32') if dtype in (jnp.float16, jnp.bfloat16) else jnp.dtype(dtype)
+
+
+def _ends(spec: Spec, arrays: Sequence[Array]) -> tuple[Array, Array]:
+    """Return source and target of every edge; one whose ends are outside gets both outside."""
+    row, col = spec.layout.edges(tuple(arrays), spec.shape)
+    inside = within(row, spec.shape[0]) & within(col, spec.shape[1])
+    row = jnp.where(inside, safe(row, spec.shape[0]), spec.shape[0])
+    col = jnp.where(inside, safe(col, spec.shape[1]), spec.shape[1])
+    return (row, col) if spec.transpose else (col, row)
+
+
+def _take(x: Array, ids: Array) -> Array:
+    """Gather; what lies outside counts nothing."""
+    return x.at[ids].get(mode='fill', fill_value=0)
+
+
+def _scatter_edges(
+    spec: Spec, params: Any, source: Array, target: Array, columns: Array, acc: Any
+) -> Array:
+    """Add up all edges for a block of columns."""
+    values = spec.event.counts(columns, acc)
+    active = spec.event.active(columns) if spec.event.skips else None
+
+    def add(y: Array, source: Array, target: Array, tag: Array) -> Array:
+        weight = jnp.asarray(spec.weight.value(params, tag), acc)
+        weight = weight[:, None] if weight.ndim else weight
+        if active is not None:  # a weight that a silent element would meet must not show, NaN or not
+            weight = jnp.where(_take(active, source), weight, 0)
+        return y.at[target].add(weight * _take(values, source), mode='drop')
+
+    zero = jnp.zeros((spec.extents[0], columns.shape[1]), acc)
+    edges = source.shape[0]
+    if edges <= EDGE_BLOCK:
+        return add(zero, source, target, jnp.arange(edges))
+
+    def block(k: Array, total: Array) -> Array:
+        first = jnp.minimum(k * EDGE_BLOCK, edges - EDGE_BLOCK)
+        tag = first + jnp.arange(EDGE_BLOCK)
+        fresh = tag >= k * EDGE_BLOCK  # the last block reaches back over edges already added
+        ends = [jax.lax.dynamic_slice(a, (first,), (EDGE_BLOCK,)) for a in (source, target)]
+        ends[1] = jnp.where(fresh, ends[1], spec.extents[0])
+        return total + add(zero, *ends, tag)
+
+    return jax.lax.fori_loop(0, -(-edges // EDGE_BLOCK), block, zero)
+
+
+def _by_column_blocks(
+    fun: Callable[[Array], Array], x: Array, edges: int, out: int
+) -> Array:
+    """Apply ``fun`` to blocks of columns so narrow that edges times columns stay small."""
+    n, batch = x.shape
+    room = max(edges, (n + out) * batch, 1 << 16)
+    width = max(1, room // max(edges, 1))
+    if width >= batch:
+        return fun(x)
+    blocks = -(-batch // width)
+    padded = jnp.pad(x, ((0, 0), (0, blocks * width - batch)))
+    ys = jax.lax.map(fun, jnp.moveaxis(padded.reshape(n, blocks, width), 1, 0))
+    return jnp.moveaxis(ys, 0, 1).reshape(out, blocks * width)[:, :batch]
+
+
+def _over_levels(
+    kernel: Callable[..., Array], levels: int, out: jax.ShapeDtypeStruct
+) -> Callable[..., list[Array]]:
+    """Map a kernel over leading batch axes; an operand of length one there stands still."""
+
+    def mapped(*operands: Array, level: int = levels) -> Array:
+        if level == 0:
+            return kernel(*operands)
+        size = max(x.shape[0] for x in operands)
+        axes = [0 if x.shape[0] == size and size > 1 else None for x in operands]
+        inner = [x if axis == 0 else x[0] for x, axis in zip(operands, axes, strict=True)]
+        if size == 1:
+            return mapped(*inner, level=level - 1)[None]
+        return jax.vmap(lambda *xs: mapped(*xs, level=level - 1), in_axes=axes)(*inner)
+
+    def run(*operands: Array) -> list[Array]:
+        if 0 in out.shape:
+            return [jnp.zeros(out.shape, out.dtype)]
+        return [mapped(*operands)]
+
+    return run

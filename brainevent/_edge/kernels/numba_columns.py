@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native scatter for a batch of vectors in columns: ``y[far, :] += weight * e(x)[i, :]``.
+
+Threads share the columns out among themselves, so nobody adds where another does. Only a very
+long list of edges is split by edges instead, into buffers that are then summed.
+"""
+
+from typing import Any
+
+from brainevent._edge.kernels.numba_parts import (
+    PARALLEL_EDGES,
+    PRIVATE_SHIFT,
+    edge_count,
+    event_reader,
+    fast,
+    inside,
+    jit,
+    line,
+    part_of,
+    weight_reader,
+)
+from brainevent._edge.kernels.numba_product import _matrix_extents
+from brainevent._edge.layout import LAYOUTS
+from brainevent._op.numba_ffi import intrinsics as low
+from brainevent._op.numba_ffi.compile import Phases
+
+
+def _row_adder(event: str) -> Any:
+    """Make ``add(value, x, i, y, j, columns, active, count)``: one edge, many columns."""
+    on, times = event_reader(event)
+
+    if event == 'BINARY':
+
+        @jit
+        def add(value, x, i, y, j, columns, active, count):
+            for k in range(count):
+                y[j, active[k]] += value
+    else:
+
+        @fast
+        def add(value, x, i, y, j, columns, active, count):
+            zero = y.dtype.type(0)
+            for c in range(columns[0], columns[1]):
+                y[j, c] += times(value, x[i, c]) if on(x[i, c]) else zero
+
+    return add
+
+
+def _active_columns(event: str) -> Any:
+    """Make ``find(x, i, columns, active)``: list the active columns of a line and count them."""
+    if event != 'BINARY':
+        return jit(lambda x, i, columns, active: 1)
+
+    @jit
+    def find(x, i, columns, active):
+        count = 0
+        for c in range(columns[0], columns[1]):
+            active[count] = c
+            count += x[i, c]
+        return count
+
+    return find
+
+
+def _lines_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
+    walk = LAYOUTS[layout].towards(transpose)[0]
+    path = line(walk)
+    span, far, tag = path.span, path.far, path.tag
+    weight = weight_reader(one, half, walk.direct)
+    find, add_row = _active_columns(event), _row_adder(event)
+
+    @jit
+    def add(lines, columns, x, active, args):
+        w, s, m, n, edges, y = args
+        for i in range(lines[0], lines[1]):
+            count = find(x, i, columns, active)
+            if count:
+                first, last = span(s, m, n, i, edges)
+                for e in range(first, last):
+                    j = far(s, m, n, i, e)
+                    if inside(j, y.shape[0]):
+                        value = weight(w, tag(s, m, n, i, e))
+                        add_row(value, x, i, y, j, columns, active, count)
+
+    return add
+
+
+def _edges_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
+    ends, weight = jit(LAYOUTS[layout].edge), weight_reader(one, half, True)
+    find, add_row = _active_columns(event), _row_adder(event)
+
+    @jit
+    def add(lines, columns, x, active, args):
+        w, s, m, n, edges, y = args
+        for e in range(lines[0], lines[1]):
+            row, col = ends(s, m, n, e)
+            source, target = (row, col) if transpose else (col, row)
+            if inside(source, x.shape[0]) and inside(target, y.shape[0]):
+                count = find(x, source, columns, active)
+                if count:
+                    add_row(weight(w, e), x, source, y, target, columns, active, count)
+
+    return add
+
+
+def scatter_columns(
+    layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
+) -> Phases:
+    """``y[far, :] += weight * e(x)[i, :]`` for every line ``i`` of the input."""
+    by_line = LAYOUTS[layout].towards(transpose)[0] is not None
+    make = _lines_adder if by_line else _edges_adder
+    add = make(layout, transpose, event, one, half)
+    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    share = 20 if event == 'BINARY' else 1  # the part of all additions that events are likely to ask
+
+    @jit
+    def plan(ins, outs, threads):
+        x, y = ins[-1], outs[0]
+        m, n = extents(x, y)
+        edges, width = count(ins[1:-1], m, n), y.shape[1]
+        work = edges * width // share
+        split = edges >> PRIVATE_SHIFT
+        if split > 1:
+            chunks = min(split, 64)
+        else:
+            chunks = min(threads, max(width // 8, 1)) if work > PARALLEL_EDGES else 1
+        private = y.size * y.itemsize if split > 1 else 0
+        return chunks, chunks * (8 * width + private), work
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        w, s, x, y = ins[0], ins[1:-1], ins[-1], outs[0]
+        m, n = extents(x, y)
+        edges, width = count(s, m, n), y.shape[1]
+        active = low.words(scratch + chunk * 8 * width, width)
+        lines = x.shape[0] if by_line else edges
+        if chunks > 1 and edges >> PRIVATE_SHIFT > 1:
+            rows, columns = part_of(lines, chunk, chunks), (0, width)
+            base = scratch + chunks * 8 * width + chunk * y.size * y.itemsize
+        else:
+            rows, columns, base = (0, lines), part_of(width, chunk, chunks), y.ctypes.data
+        target = low.array_at(base, (y.shape[0], width), y.dtype)
+        for j in range(y.shape[0]):
+            for c in range(columns[0], columns[1]):
+                target[j, c] = 0
+        add(rows, columns, x, active, (w, s, m, n, edges, target))
+
+    @fast
+    def reduce(chunk, chunks, ins, outs, scratch):
+        x, y = ins[-1], outs[0]
+        m, n = extents(x, y)
+        if chunks > 1 and count(ins[1:-1], m, n) >> PRIVATE_SHIFT > 1:
+            flat = low.array_at(y.ctypes.data, (y.size,), y.dtype)
+            base = scratch + chunks * 8 * y.shape[1]
+            parts = low.array_at(base, (chunks, y.size), y.dtype)
+            first, last = part_of(y.size, chunk, chunks)
+            for j in range(first, last):
+                total = parts[0, j]
+                for c in range(1, chunks):
+                    total += parts[c, j]
+                flat[j] = total
+
+    return Phases(plan, (body, reduce))

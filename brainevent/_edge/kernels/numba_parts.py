@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small compiled parts that native kernels are put together from.
+
+Everything here guards itself: structure arrays may hold anything, and an edge that points outside
+its matrix, or a weight that does not exist, counts nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from brainevent._edge.layout import Layout, Walk
+from brainevent._op.numba_ffi import intrinsics as low
+from brainevent._op.numba_ffi.intrinsics import NATIVE
+
+# Sums may be reordered; NaN and infinity keep their meaning.
+FAST = {'fastmath': {'reassoc', 'contract', 'nsz', 'arcp'}}
+
+PARALLEL_EDGES = 60_000  # edges worth a second thread
+SUM_BLOCK = 1 << 12  # a float32 sum is made of partial sums this long
+PRIVATE_SHIFT = 22  # scattered sums are split so that one buffer takes at most 2**22 edges
+
+
+def jit(function: Any) -> Any:
+    """Compile a part without Python, exceptions or reference counts."""
+    return njit(**NATIVE)(function)
+
+
+def fast(function: Any) -> Any:
+    """Compile a part whose sums may be reordered."""
+    return njit(**NATIVE, **FAST)(function)
+
+
+@jit
+def inside(index, extent):
+    """Tell whether an index of any signed width is inside an axis."""
+    return np.uint64(np.int64(index)) < np.uint64(extent)
+
+
+@jit
+def part_of(n, chunk, chunks):
+    """Return the bounds of one of ``chunks`` equal parts of ``range(n)``."""
+    return n * chunk // chunks, n * (chunk + 1) // chunks
+
+
+@jit
+def any_in_word(x, i):
+    """Tell whether any of the eight truth values from ``x[i]`` on is set."""
+    return low.words(x.ctypes.data + i, 1)[0] != 0
+
+
+@jit
+def count_true(x):
+    """Count truth values."""
+    total = 0
+    for i in range(x.shape[0]):
+        total += np.int64(x[i])
+    return total
+
+
+@dataclass(frozen=True)
+class Line:
+    """A walk, compiled: guarded spans, far ends, tags, and the extents it runs over."""
+
+    span: Any
+    far: Any
+    tag: Any
+
+
+def line(walk: Walk) -> Line:
+    """Compile a walk; spans are cut to the edges that exist."""
+    raw_span, far, tag = jit(walk.span), jit(walk.far), jit(walk.tag)
+
+    @jit
+    def span(s, m, n, i, count):
+        first, last = raw_span(s, m, n, i)
+        return max(np.int64(first), 0), min(np.int64(last), count)
+
+    return Line(span, far, tag)
+
+
+def weight_reader(one: bool, half: str | None, direct: bool) -> Any:
+    """Make ``weight(w, tag)``: one or each, plain or 16 bits, position trusted or not."""
+    if half == 'float16':
+        value = jit(lambda bits: low.float16_to_float32(bits))
+    elif half == 'bfloat16':
+        value = jit(lambda bits: low.bfloat16_to_float32(bits))
+    else:
+        value = jit(lambda number: number)
+    if one:
+        return jit(lambda w, tag: value(w[0]))
+    if direct:
+        return jit(lambda w, tag: value(w[tag]))
+
+    @jit
+    def guarded(w, tag):
+        return value(w[tag]) if inside(tag, w.shape[0]) else value(w[0]) * 0
+
+    return guarded
+
+
+def event_reader(event: str) -> tuple[Any, Any]:
+    """Make ``on(element)`` and ``times(weight, element)`` for a kind of event."""
+    if event == 'BINARY':
+        return jit(lambda element: element), jit(lambda weight, element: weight)
+    times = jit(lambda weight, element: weight * element)
+    if event == 'MASKED':
+        return jit(lambda element: element != 0), times
+    return jit(lambda element: True), times
+
+
+def edge_count(layout: Layout) -> Any:
+    """Make ``count(s, m, n)``, the number of edges of a layout."""
+    if layout.name == 'dense':
+        return jit(lambda s, m, n: m * n)
+    return jit(lambda s, m, n: s[0].size)

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native kernels of the product, put together from walk, weight, event and an action.
+
+*Gather* walks along lines of the output: every line is one sum, lines run in parallel. *Scatter*
+walks along lines of the input: silent lines are skipped; threads add into buffers of their own,
+which are then summed. A layout without lines is worked through edge by edge, like a scatter.
+"""
+
+from typing import Any
+
+from brainevent._edge.kernels.numba_parts import (
+    PARALLEL_EDGES,
+    PRIVATE_SHIFT,
+    SUM_BLOCK,
+    any_in_word,
+    count_true,
+    edge_count,
+    event_reader,
+    fast,
+    inside,
+    jit,
+    line,
+    part_of,
+    weight_reader,
+)
+from brainevent._edge.layout import LAYOUTS
+from brainevent._op.numba_ffi import intrinsics as low
+from brainevent._op.numba_ffi.compile import Phases
+
+
+def _matrix_extents(transpose: bool) -> Any:
+    """Make ``extents(x, y) -> (m, n)``: rows and columns, told by the operands."""
+    if transpose:
+        return jit(lambda x, y: (x.shape[0], y.shape[0]))
+    return jit(lambda x, y: (y.shape[0], x.shape[0]))
+
+
+# ---- gather: one sum for every line of the output ----------------------------------------------
+
+
+def gather_vector(
+    layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
+) -> Phases:
+    """``y[i] = sum over edges of line i: weight * e(x)[far]``."""
+    walk = LAYOUTS[layout].towards(transpose)[1]
+    path, extents = line(walk), _matrix_extents(transpose)
+    span, far, tag = path.span, path.far, path.tag
+    weight, count = weight_reader(one, half, walk.direct), edge_count(LAYOUTS[layout])
+    on, times = event_reader(event)
+
+    @fast
+    def line_sum(s, w, x, m, n, i, edges, zero):
+        first, last = span(s, m, n, i, edges)
+        total = zero
+        for start in range(first, last, SUM_BLOCK):
+            part = zero
+            for e in range(start, min(start + SUM_BLOCK, last)):
+                j = far(s, m, n, i, e)
+                if inside(j, x.shape[0]):
+                    element = x[j]
+                    if on(element):
+                        part += times(weight(w, tag(s, m, n, i, e)), element)
+            total += part
+        return total
+
+    @jit
+    def plan(ins, outs, threads):
+        m, n = extents(ins[-1], outs[0])
+        edges = count(ins[1:-1], m, n)
+        return (threads * 8 if threads > 1 and edges > PARALLEL_EDGES else 1), 0, edges
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        w, s, x, y = ins[0], ins[1:-1], ins[-1], outs[0]
+        m, n = extents(x, y)
+        edges, zero = count(s, m, n), y.dtype.type(0)
+        first, last = part_of(y.shape[0], chunk, chunks)
+        for i in range(first, last):
+            y[i] = line_sum(s, w, x, m, n, i, edges, zero)
+
+    return Phases(plan, (body,))
+
+
+def gather_columns(
+    layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
+) -> Phases:
+    """The same for a batch of vectors in columns: ``y[i, :] += weight * e(x)[far, :]``."""
+    walk = LAYOUTS[layout].towards(transpose)[1]
+    path, extents = line(walk), _matrix_extents(transpose)
+    span, far, tag = path.span, path.far, path.tag
+    weight, count = weight_reader(one, half, walk.direct), edge_count(LAYOUTS[layout])
+    on, times = event_reader(event)
+
+    @fast
+    def add_line(s, w, x, m, n, i, first, last, out):
+        zero = out.dtype.type(0)
+        for e in range(first, last):
+            j = far(s, m, n, i, e)
+            if inside(j, x.shape[0]):
+                value = weight(w, tag(s, m, n, i, e))
+                for c in range(x.shape[1]):
+                    element = x[j, c]
+                    out[c] += times(value, element) if on(element) else zero
+
+    @jit
+    def plan(ins, outs, threads):
+        m, n = extents(ins[-1], outs[0])
+        work = count(ins[1:-1], m, n) * outs[0].shape[1]
+        chunks = threads * 8 if threads > 1 and work > PARALLEL_EDGES else 1
+        return chunks, chunks * outs[0].shape[1] * outs[0].itemsize, work
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        w, s, x, y = ins[0], ins[1:-1], ins[-1], outs[0]
+        m, n = extents(x, y)
+        edges, width = count(s, m, n), y.shape[1]
+        part = low.array_at(scratch + chunk * width * y.itemsize, (width,), y.dtype)
+        rows = part_of(y.shape[0], chunk, chunks)
+        for i in range(rows[0], rows[1]):
+            first, last = span(s, m, n, i, edges)
+            for c in range(width):
+                y[i, c] = 0
+            for start in range(first, last, 1 << 16):
+                for c in range(width):
+                    part[c] = 0
+                add_line(s, w, x, m, n, i, start, min(start + (1 << 16), last), part)
+                for c in range(width):
+                    y[i, c] += part[c]
+
+    return Phases(plan, (body,))
+
+
+# ---- scatter: every active line of the input adds to what it reaches ---------------------------
+
+
+def _active_lines(event: str, visit: Any) -> Any:
+    """Make a loop over the active elements of a stretch of a vector."""
+    on, _ = event_reader(event)
+
+    if event == 'BINARY':
+
+        @jit
+        def over(first, last, x, args):
+            i = first
+            while i < last:
+                if i + 8 <= last and not any_in_word(x, i):
+                    i += 8
+                    continue
+                for k in range(i, min(i + 8, last)):
+                    if x[k]:
+                        visit(k, x[k], args)
+                i += 8
+    else:
+
+        @jit
+        def over(first, last, x, args):
+            for i in range(first, last):
+                if on(x[i]):
+                    visit(i, x[i], args)
+
+    return over
+
+
+def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
+    """Make ``visit(i, element, (w, s, m, n, edges, y))``: add one line of the input."""
+    walk = LAYOUTS[layout].towards(transpose)[0]
+    path = line(walk)
+    span, far, tag = path.span, path.far, path.tag
+    weight = weight_reader(one, half, walk.direct)
+    _, times = event_reader(event)
+
+    @jit
+    def visit(i, element, args):
+        w, s, m, n, edges, y = args
+        first, last = span(s, m, n, i, edges)
+        for e in range(first, last):
+            j = far(s, m, n, i, e)
+            if inside(j, y.shape[0]):
+                y[j] += times(weight(w, tag(s, m, n, i, e)), element)
+
+    return visit
+
+
+def _edge_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
+    """Make ``add(first, last, x, (w, s, m, n, edges, y))`` for a layout without lines."""
+    ends, weight = jit(LAYOUTS[layout].edge), weight_reader(one, half, True)
+    on, times = event_reader(event)
+
+    @jit
+    def add(first, last, x, args):
+        w, s, m, n, edges, y = args
+        for e in range(first, last):
+            row, col = ends(s, m, n, e)
+            source, target = (row, col) if transpose else (col, row)
+            if inside(source, x.shape[0]) and inside(target, y.shape[0]):
+                if on(x[source]):
+                    y[target] += times(weight(w, e), x[source])
+
+    return add
+
+
+def _scatter_plan(layout: str, transpose: bool, event: str, by_line: bool) -> Any:
+    """Make the plan of a scatter: as many private buffers as threads, if there is work for them."""
+    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+
+    @jit
+    def plan(ins, outs, threads):
+        x, y = ins[-1], outs[0]
+        m, n = extents(x, y)
+        edges = count(ins[1:-1], m, n)
+        if event == 'BINARY' and by_line and edges > PARALLEL_EDGES:
+            edges = edges // max(x.shape[0], 1) * count_true(x)
+        wide = threads > 1 and edges > PARALLEL_EDGES and edges > 2 * y.shape[0]
+        chunks = max(threads if wide else 1, min(64, edges >> PRIVATE_SHIFT))
+        return chunks, (chunks * y.shape[0] * y.itemsize if chunks > 1 else 0), edges
+
+    return plan
+
+
+def scatter_vector(
+    layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
+) -> Phases:
+    """``y[far] += weight * e(x)[i]`` for every active line ``i`` of the input."""
+    by_line = LAYOUTS[layout].towards(transpose)[0] is not None
+    if by_line:
+        add = _active_lines(event, _line_adder(layout, transpose, event, one, half))
+    else:
+        add = _edge_adder(layout, transpose, event, one, half)
+    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        w, s, x, y = ins[0], ins[1:-1], ins[-1], outs[0]
+        m, n = extents(x, y)
+        edges, out = count(s, m, n), y.shape[0]
+        base = y.ctypes.data if chunks == 1 else scratch + chunk * out * y.itemsize
+        target = low.array_at(base, (out,), y.dtype)
+        for j in range(out):
+            target[j] = 0
+        first, last = part_of(x.shape[0] if by_line else edges, chunk, chunks)
+        add(first, last, x, (w, s, m, n, edges, target))
+
+    @fast
+    def reduce(chunk, chunks, ins, outs, scratch):
+        y = outs[0]
+        out = y.shape[0]
+        if chunks > 1:
+            parts = low.array_at(scratch, (chunks, out), y.dtype)
+            first, last = part_of(out, chunk, chunks)
+            for j in range(first, last):
+                y[j] = parts[0, j]
+            for c in range(1, chunks):
+                for j in range(first, last):
+                    y[j] += parts[c, j]
+
+    return Phases(_scatter_plan(layout, transpose, event, by_line), (body, reduce))

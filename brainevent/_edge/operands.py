@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door of every operator: units off and on, dtypes brought together, shapes checked once."""
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import brainunit as u
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brainevent._compat import is_concrete
+from brainevent._edge.layout import Layout
+from brainevent._error import DtypeError, IndexRangeError, ShapeError, expect
+from brainevent._typing import Array, Shape
+
+__all__ = [
+    'as_array',
+    'as_index',
+    'check_shape',
+    'check_structure',
+    'common_dtype',
+    'remember_sound',
+    'split_unit',
+    'with_unit',
+]
+
+
+def split_unit(x: Any) -> tuple[Any, Any]:
+    """Take a value apart into its number and its unit; None is no unit."""
+    if isinstance(x, u.Quantity):
+        return x.mantissa, (None if x.is_unitless else x.unit)
+    return x, None
+
+
+def with_unit(x: Array, *units: Any) -> Any:
+    """Put the product of units on a result; what cancels leaves a plain array."""
+    unit = None
+    for other in units:
+        if other is not None:
+            unit = other if unit is None else unit * other
+    return x if unit is None else u.maybe_decimal(u.Quantity(x, unit=unit))
+
+
+def as_array(where: str, name: str, x: Any) -> Array:
+    """Make a JAX array of numbers out of what a user passes.
+
+    Raises
+    ------
+    DtypeError
+        If it holds no numbers.
+    """
+    if isinstance(x, jax.Array):
+        return x
+    if hasattr(x, '__jax_array__'):
+        return jnp.asarray(x.__jax_array__())
+    try:
+        array = np.asarray(x)
+    except (TypeError, ValueError) as cause:
+        array, reason = np.asarray(None), cause
+    else:
+        reason = None
+    expect(
+        array.dtype.kind in 'biufcV' and not array.dtype.hasobject,
+        DtypeError,
+        where,
+        f'`{name}` is not an array of numbers.',
+        expected='an array, a number or a Quantity',
+        got=lambda: f'{type(x).__name__}' + (f' ({reason})' if reason else ''),
+    )
+    return _own(array)
+
+
+def as_index(where: str, name: str, ids: Any, limit: int | None = None) -> Array:
+    """Make an index array of signed integers that kernels can use, without losing a value.
+
+    Raises
+    ------
+    DtypeError
+        If ``ids`` are not integers.
+    IndexRangeError
+        If a value does not fit the integers JAX can hold at present.
+    """
+    raw = ids if hasattr(ids, 'dtype') else np.asarray(ids)
+    if not isinstance(raw, jax.Array) and hasattr(raw, '__jax_array__'):
+        raw = raw.__jax_array__()
+    if raw.size == 0 and raw.dtype.kind == 'f':
+        raw = np.zeros(raw.shape, np.int32)  # numpy's empty list is of floats
+    expect(
+        np.issubdtype(raw.dtype, np.integer),
+        DtypeError,
+        where,
+        f'`{name}` does not hold integers.',
+        expected='an integer dtype',
+        got=raw.dtype,
+        remedy='convert it with astype(int32) if every value is a whole number',
+    )
+    if isinstance(raw, jax.Array):
+        wide = raw.dtype in (jnp.int32, jnp.int64)
+        return raw if wide else raw.astype(jnp.int64 if raw.dtype.itemsize > 2 else jnp.int32)
+    low, high = (int(raw.min()), int(raw.max())) if raw.size else (0, 0)
+    fits = -(2**31) <= low and high < 2**31
+    expect(
+        fits or jax.config.jax_enable_x64,
+        IndexRangeError,
+        where,
+        f'`{name}` holds values that need 64 bits.',
+        expected='values below 2**31, or 64-bit mode',
+        got=lambda: f'values from {low} to {high}',
+        remedy="jax.config.update('jax_enable_x64', True)",
+    )
+    return _own(raw, np.int32 if fits else np.int64)
+
+
+def _own(array: Any, dtype: Any = None) -> Array:
+    """Copy a caller's array, who may write to it later, into a concrete one, even under a trace."""
+    with jax.ensure_compile_time_eval():
+        return jnp.array(array, dtype)
+
+
+def common_dtype(data: Array, x: Array, real: bool) -> Any:
+    """Return the dtype of a product: events never widen weights, truth values are numbers."""
+    if real:
+        dtype = jnp.result_type(data, x)
+    else:
+        dtype = data.dtype
+    return jnp.dtype('int32') if dtype == bool else dtype
+
+
+# Structure that was found sound: id of an array -> the array (weakly) and what it was checked for.
+_sound: dict[tuple[int, ...], tuple[tuple[weakref.ref[Any], ...], Any]] = {}
+_sound_lock = threading.Lock()
+
+
+def check_structure(where: str, layout: Layout, arrays: Sequence[Array], shape: Shape) -> None:
+    """Check shapes of structure arrays, and the values of concrete ones unless done before.
+
+    Raises
+    ------
+    ShapeError, IndexRangeError
+        Naming the array, what was expected and what was found.
+    """
+    layout.check_shapes(where, tuple(arrays), shape)
+    if not all(map(is_concrete, arrays)):
+        return
+    key = tuple(map(id, arrays))
+    known = _sound.get(key)
+    if known is not None and known[1] == (layout.name, shape):
+        if all(ref() is array for ref, array in zip(known[0], arrays, strict=True)):
+            return
+    layout.check_values(where, tuple(arrays), shape)
+    remember_sound(layout, arrays, shape)
+
+
+def remember_sound(layout: Layout, arrays: Sequence[Array], shape: Shape) -> None:
+    """Note that concrete arrays hold a sound structure, so that nobody looks again."""
+    key = tuple(map(id, arrays))
+    forget = _forget(key)
+    with _sound_lock:
+        _sound[key] = tuple(weakref.ref(a, forget) for a in arrays), (layout.name, shape)
+
+
+def _forget(key: tuple[int, ...]) -> Callable[[Any], None]:
+    def forget(_: Any) -> None:
+        _sound.pop(key, None)
+
+    return forget
+
+
+def check_shape(where: str, shape: Any) -> tuple[int, int]:
+    """Return a matrix shape as two ints.
+
+    Raises
+    ------
+    ShapeError
+        If it is anything else.
+    """
+    ok = isinstance(shape, (tuple, list)) and len(shape) == 2
+    if ok and type(shape[0]) is int and type(shape[1]) is int and min(shape) >= 0:
+        return shape[0], shape[1]
+    whole = ok and all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape)
+    expect(
+        whole,
+        ShapeError,
+        where,
+        '`shape` is not the shape of a matrix.',
+        expected='two non-negative ints (rows, columns)',
+        got=lambda: repr(shape),
+    )
+    return int(shape[0]), int(shape[1])

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of a matrix and a vector or a batch of them, and all of their calculus.
+
+The product is the trilinear form ``T(w, x, y) = sum_e w_e x[source(e)] y[target(e)]`` contracted
+with ``w`` and ``x``; the sample is the same form contracted with ``x`` and ``y``. Both are linear
+in each of their operands, so every derivative is again a product or a sample:
+
+=================================  =====================================================
+tangent of the weights             product with the tangent in their place
+tangent of the input               product with the tangent, events read as plain numbers
+cotangent of the input             product, direction flipped, events read as plain numbers
+cotangent of the weights, each     sample
+cotangent of one shared weight     inner product of the cotangent with the product of a one
+=================================  =====================================================
+
+They hold for every layout, weight, kind of event, direction and rank, to every order. Events are
+differentiated straight through: with respect to an event vector the operator is the ordinary
+product, with respect to weights an active event counts one.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brainevent._compat import is_tracer, is_undefined
+from brainevent._edge.event import Event
+from brainevent._edge.layout import Layout
+from brainevent._edge.operands import (
+    as_array,
+    check_structure,
+    common_dtype,
+    split_unit,
+    with_unit,
+)
+from brainevent._edge.operator import PRODUCT, SAMPLE, EdgeOperator, Spec, batch_shape, struct, sum_to
+from brainevent._edge.weight import Weight
+from brainevent._error import DtypeError, ShapeError, expect
+from brainevent._op import XLACustomKernel, soften
+from brainevent._typing import Array
+
+__all__ = ['Products']
+
+
+class Products:
+    """The named products of one layout and weight: {real, binary, masked} x {mv, mm}.
+
+    Parameters
+    ----------
+    layout : Layout
+        How edges are found.
+    weight : Weight
+        What they carry.
+    stem : str
+        Part of the primitives' names: ``csr`` gives ``csrmv``, ``binary_csrmm`` and so on.
+    """
+
+    def __init__(self, layout: Layout, weight: Weight, stem: str) -> None:
+        self.layout, self.weight, self.stem = layout, weight, stem
+        kinds = [(event, rank) for event in Event for rank in (1, 2)]
+        self.ops = {kind: self._declare(PRODUCT, '', *kind) for kind in kinds}
+        self.samples = {kind: self._declare(SAMPLE, '_sample', *kind) for kind in kinds}
+
+    def __repr__(self) -> str:
+        """Name the family."""
+        return f'Products({self.layout.name}, {self.weight.name})'
+
+    def primitives(self, event: Event) -> tuple[XLACustomKernel, XLACustomKernel]:
+        """Return the operators for a vector and for a batch of vectors."""
+        return self.ops[event, 1], self.ops[event, 2]
+
+    def _declare(
+        self, operator: EdgeOperator, suffix: str, event: Event, rank: int
+    ) -> XLACustomKernel:
+        name = f'{event.value}{self.stem}{"mv" if rank == 1 else "mm"}{suffix}'
+        op = XLACustomKernel(name)
+        structure = [None] * len(self.layout.arrays)
+        if operator is PRODUCT:
+            weights = [functools.partial(self._jvp_weight, q) for q in range(self.weight.params)]
+            op.def_jvp_rule2(*weights, *structure, self._jvp_input)
+            op.def_transpose_rule(self._transpose)
+            op.def_batching_rule(functools.partial(_batch, self.bind))
+        else:
+            op.def_jvp_rule2(*structure, self._jvp_sample_input, self._jvp_sample_output)
+            op.def_transpose_rule(self._transpose_sample)
+            op.def_batching_rule(functools.partial(_batch_sample, self.sample))
+        op.def_tags(self.layout.name, operator.name, (event.value or 'float_').rstrip('_'))
+        operator.attach(op, self.layout)
+        return op
+
+    # ---- the door -------------------------------------------------------------------------
+
+    def __call__(
+        self,
+        where: str,
+        params: Sequence[Any],
+        arrays: Sequence[Array],
+        x: Any,
+        *,
+        shape: tuple[int, int],
+        transpose: bool = False,
+        event: Event = Event.REAL,
+        rows: bool = False,
+        backend: str | None = None,
+        checked: bool = False,
+    ) -> Any:
+        """Multiply; units, dtypes and shapes of all operands are settled here.
+
+        Parameters
+        ----------
+        where : str
+            Name of the call in messages.
+        params : sequence of Array or Quantity
+            Parameters of the weights; they share a unit. Stored weights: one, or one an edge.
+        arrays : sequence of Array
+            Structure.
+        x : Array or Quantity
+            Input of one axis, or two: ``(n, batch)``, ``(batch, n)`` with ``rows``.
+        shape, transpose, event, rows
+            See `Spec`.
+        backend : str, optional
+            Demand a backend.
+        checked : bool
+            The structure has been checked before.
+
+        Returns
+        -------
+        Array or Quantity
+            In the product of both units.
+        """
+        numbers, units = zip(*map(split_unit, params), strict=True)
+        value, x_unit = split_unit(x)
+        data = [as_array(where, 'data', p) for p in numbers]
+        value = as_array(where, 'v', value)
+        spec = Spec(self.layout, self.weight, shape, bool(transpose), event, rows)
+        if not checked:
+            check_structure(where, self.layout, arrays, shape)
+        self._check_operands(where, data, arrays, value, spec)
+        run = self._traced if any(map(is_tracer, (*data, *arrays, value))) else self._compiled
+        return with_unit(run(spec, backend)(tuple(data), tuple(arrays), value), units[0], x_unit)
+
+    def _check_operands(
+        self, where: str, data: Sequence[Array], arrays: Sequence[Array], x: Array, spec: Spec
+    ) -> None:
+        count = self.layout.count(tuple(arrays), spec.shape)
+        for p in data if self.weight.name == 'stored' else ():
+            expect(
+                p.size in (1, count),
+                ShapeError,
+                where,
+                '`data` does not fit the structure.',
+                expected=f'one weight, or {count}: one for every connection',
+                got=lambda p=p: f'shape {p.shape}',
+                remedy='give one weight for all connections or one for each',
+            )
+        rank = x.ndim
+        length = x.shape[-1 if spec.rows else 0] if rank in (1, 2) else -1
+        expect(
+            length == spec.extents[1],
+            ShapeError,
+            where,
+            'the input does not fit `shape`.',
+            expected=lambda: (
+                f'{spec.extents[1]} entries, because transpose={spec.transpose} and '
+                f'shape={spec.shape}, in one axis, or two: '
+                + ('(batch, entries)' if spec.rows else '(entries, batch)')
+            ),
+            got=lambda: f'shape {x.shape}',
+            remedy='pass transpose=True, or an input with one entry for each '
+            + ('row' if spec.transpose else 'column'),
+        )
+        expect(
+            spec.event is not Event.BINARY or x.dtype.kind != 'c',
+            DtypeError,
+            where,
+            'complex numbers are no events.',
+            expected='truth values, integers or floats',
+            got=x.dtype,
+            remedy='compare them first, or multiply without BinaryArray',
+        )
+
+    def _traced(self, spec: Spec, backend: Any) -> Callable[..., Array]:
+        """Return the product as a function to be traced into the program at hand."""
+
+        def run(data: tuple[Array, ...], arrays: tuple[Array, ...], x: Array) -> Array:
+            dtype = common_dtype(functools.reduce(_wider, data), x, spec.event is Event.REAL)
+            params = [p.reshape(-1).astype(dtype) for p in data]
+            if spec.event is Event.REAL:
+                x = x.astype(dtype)
+            return self.bind(params, arrays, x, spec, backend)
+
+        return run
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 -- families live as long as the process
+    def _compiled(self, spec: Spec, backend: Any) -> Callable[..., Array]:
+        """Return the product as a compiled function of its own, for calls outside a program."""
+        return jax.jit(self._traced(spec, backend))
+
+    def bind(
+        self, params: Sequence[Any], arrays: Sequence[Any], x: Any, spec: Spec, backend: Any
+    ) -> Array:
+        """Bind the primitive of a product; operands are arrays of settled dtypes."""
+        operands = (*params, *arrays, x)
+        core = list(x.shape[spec.levels :])
+        core[-1 if spec.rows else 0] = spec.extents[0]
+        out = struct((*batch_shape(operands, spec.levels), *core), params[0].dtype)
+        op = self.ops[spec.event, len(core)]
+        return op(*operands, outs=[out], spec=spec, backend=backend)[0]
+
+    def sample(
+        self, arrays: Sequence[Any], x: Any, y: Any, spec: Spec, backend: Any
+    ) -> Array:
+        """Bind the primitive of a sample: one number for every edge."""
+        operands = (*arrays, x, y)
+        lead = batch_shape(operands, spec.levels)
+        count = self.layout.count(
+            tuple(struct(a.shape[spec.levels :], a.dtype) for a in arrays), spec.shape
+        )
+        op = self.samples[spec.event, x.ndim - spec.levels]
+        out = struct((*lead, count), y.dtype)
+        return op(*operands, outs=[out], spec=spec, backend=backend)[0]
+
+    # ---- the calculus of the product --------------------------------------------------------
+
+    def _jvp_weight(
+        self, q: int, dw: Array, *operands: Array, spec: Spec, backend: Any = None, **_: Any
+    ) -> list[Array]:
+        params, arrays, x = spec.split(operands)
+        tangents = [dw if k == q else jnp.zeros_like(p) for k, p in enumerate(params)]
+        return [self.bind(tangents, arrays, x, spec, backend)]
+
+    def _jvp_input(
+        self, dx: Array, *operands: Array, spec: Spec, backend: Any = None, **_: Any
+    ) -> list[Array]:
+        params, arrays, _x = spec.split(operands)
+        plain, kind = spec.but(event=Event.REAL), params[0].dtype
+        return [self.bind(params, arrays, dx.astype(kind), plain, soften(backend))]
+
+    def _transpose(
+        self, cts: Sequence[Array], *operands: Any, spec: Spec, backend: Any = None, **_: Any
+    ) -> list[Any]:
+        params, arrays, x = spec.split(operands)
+        blank: list[Any] = [None] * len(arrays)
+        (ct,), soft = cts, soften(backend)
+        if is_undefined(x):
+            back = spec.but(transpose=not spec.transpose, event=Event.REAL)
+            dx = self.bind(params, arrays, ct, back, soft)
+            return [*[None] * len(params), *blank, sum_to(dx, x.aval.shape)]
+        grads = [
+            self._weight_cotangent(q, ct, params, arrays, x, spec, soft)
+            if is_undefined(p)
+            else None
+            for q, p in enumerate(params)
+        ]
+        return [*grads, *blank, None]
+
+    def _weight_cotangent(
+        self, q: int, ct: Array, params: Any, arrays: Any, x: Array, spec: Spec, backend: Any
+    ) -> Array:
+        shape = params[q].aval.shape
+        if self.weight.name == 'stored' and shape[-1] != 1:
+            return sum_to(self.sample(arrays, x, ct, spec, backend), shape)
+        lone = (1,) * len(shape)
+        units = [jnp.full(lone, float(k == q), ct.dtype) for k in range(len(params))]
+        product = self.bind(units, arrays, x, spec, backend)
+        inner = (product * ct).sum(tuple(range(spec.levels, ct.ndim)))
+        return sum_to(inner[..., None], shape)
+
+    # ---- the calculus of the sample ---------------------------------------------------------
+
+    def _jvp_sample_input(
+        self, dx: Array, *operands: Array, spec: Spec, backend: Any = None, **_: Any
+    ) -> list[Array]:
+        *arrays, _x, y = operands
+        plain = spec.but(event=Event.REAL)
+        return [self.sample(arrays, dx.astype(y.dtype), y, plain, soften(backend))]
+
+    def _jvp_sample_output(
+        self, dy: Array, *operands: Array, spec: Spec, backend: Any = None, **_: Any
+    ) -> list[Array]:
+        *arrays, x, _y = operands
+        return [self.sample(arrays, x, dy, spec, backend)]
+
+    def _transpose_sample(
+        self, cts: Sequence[Array], *operands: Any, spec: Spec, backend: Any = None, **_: Any
+    ) -> list[Any]:
+        *arrays, x, y = operands
+        (g,), soft = cts, soften(backend)
+        blank: list[Any] = [None] * len(arrays)
+        if is_undefined(x):
+            back = spec.but(transpose=not spec.transpose, event=Event.REAL)
+            return [*blank, sum_to(self.bind([g], arrays, y, back, soft), x.aval.shape), None]
+        return [*blank, None, sum_to(self.bind([g], arrays, x, spec, soft), y.aval.shape)]
+
+
+def _wider(a: Array, b: Array) -> Array:
+    return a if jnp.promote_types(a.dtype, b.dtype) == a.dtype else b
+
+
+# ---- batching: a batch of inputs is a wider input; any other batch is one more leading axis ----
+
+
+def _fold(x: Array, axis: int, spec: Spec) -> tuple[Array, tuple[int, ...], int]:
+    """Fold a batch axis into the batch of an operand; also how to unfold the result.
+
+    A vector, or vectors in rows, get the batch in front; vectors in columns get it behind. The
+    second value is the batch as it was before folding, the third the result's batch axis.
+    """
+    if x.ndim == 2 or spec.rows:
+        x = jnp.moveaxis(x, axis, 0)
+        batch = x.shape[:-1]
+        return x.reshape(math.prod(batch), x.shape[-1]), batch, 0
+    x = jnp.moveaxis(x, axis, 1)
+    batch = x.shape[1:]
+    return x.reshape(x.shape[0], math.prod(batch)), batch, 1
+
+
+def _raise_level(operands: Sequence[Array], axes: Sequence[Any]) -> list[Array]:
+    """Give every operand one more leading axis, of length one where it has no batch."""
+    return [
+        x[None] if axis is None else jnp.moveaxis(x, axis, 0)
+        for x, axis in zip(operands, axes, strict=True)
+    ]
+
+
+def _batch(
+    bind: Callable[..., Array], operands: Any, axes: Any, *, spec: Spec, backend: Any, **_: Any
+) -> tuple[list[Array], list[int]]:
+    params, arrays, x = spec.split(operands)
+    if spec.levels or any(axis is not None for axis in axes[:-1]):
+        params, arrays, x = spec.split(_raise_level(operands, axes))
+        return [bind(params, arrays, x, spec.but(levels=spec.levels + 1), backend)], [0]
+    rows = x.ndim == 2 or spec.rows
+    folded, batch, axis = _fold(x, axes[-1], spec)
+    y = bind(params, arrays, folded, spec.but(rows=rows), backend)
+    full = (*batch, y.shape[1]) if rows else (y.shape[0], *batch)
+    return [y.reshape(full)], [axis]
+
+
+def _batch_sample(
+    sample: Callable[..., Array], operands: Any, axes: Any, *, spec: Spec, backend: Any, **_: Any
+) -> tuple[list[Array], list[int]]:
+    *arrays, x, y = _raise_level(operands, axes)
+    return [sample(arrays, x, y, spec.but(levels=spec.levels + 1), backend)], [0]

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Event arrays: a vector or matrix of spikes whose product with ``@`` counts events.
+
+The kind of event is a class attribute, ``__event__``; matrices read it and ``value`` and need to
+know no class of this file.
+"""
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any, ClassVar, Self
+
+import brainunit as u
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brainevent._edge.event import Event
+from brainevent._error import DtypeError, MathError, UnsupportedOperationError, expect, explain
+from brainevent._event.plain import PlainArray, plain
+from brainevent._format.dense import as_matrix
+
+__all__ = ['BinaryArray', 'EventArray', 'EventRepresentation', 'MaskedFloat']
+
+
+def _as_value(value: Any, where: str) -> Any:
+    """Return ``value`` as a JAX array, or a quantity of one, that no later write can change."""
+    value = plain(value)
+    if isinstance(value, jax.Array):
+        return value
+    if isinstance(value, u.Quantity):
+        mantissa = value.mantissa
+        if isinstance(mantissa, jax.Array):
+            return value
+        return u.Quantity(_as_value(mantissa, where), unit=value.unit)
+    if (convert := getattr(value, '__jax_array__', None)) is not None:
+        return _as_value(convert(), where)
+    try:
+        # `array`, not `asarray`: the latter may share numpy's memory with the caller
+        return jnp.array(_refuse_text(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        text = explain(
+            where,
+            '`value` is not an array.',
+            expected='an array, a number, a list of numbers or a Quantity',
+            got=f'{value!r:.60} of type {type(value).__name__}',
+        )
+        raise DtypeError(text) from error
+
+
+def _refuse_text(value: Any) -> Any:
+    if isinstance(value, str | bytes):
+        raise TypeError('text holds no events')
+    return value
+
+
+def _count(event: Event, values: Any) -> Any:
+    """Count each active entry once, with a derivative of one (straight through)."""
+    if isinstance(values, u.Quantity):
+        return u.Quantity(_count(event, values.mantissa), unit=values.unit)
+    counts = event.active(values).astype(values.dtype)
+    if jnp.issubdtype(values.dtype, jnp.inexact):
+        finite = jnp.where(jnp.isfinite(values), values, 0)
+        counts += finite - jax.lax.stop_gradient(finite)  # zero, with slope one
+    return counts
+
+
+class EventRepresentation(PlainArray):
+    """An array whose entries are events for ``@`` and plain numbers for everything else.
+
+    This is the abstract base; a subclass sets the kind of event, ``__event__``.
+
+    Parameters
+    ----------
+    value : array_like, Quantity or EventRepresentation
+        The spikes, of any shape and dtype. NumPy input is copied, so that writing to it later
+        does not change the events; another event array is unwrapped.
+
+    Raises
+    ------
+    DtypeError
+        If ``value`` is no array, number, list of numbers or Quantity.
+    UnsupportedOperationError
+        If this base class itself is called.
+
+    See Also
+    --------
+    BinaryArray : every active entry counts one.
+    MaskedFloat : zeros are skipped, other entries count as themselves.
+
+    Notes
+    -----
+    Only ``@`` counts events. It does so with matrices of this package and with plain
+    two-dimensional arrays and quantities, on either side. Arithmetic, comparisons, reductions and
+    functions such as ``jnp.where`` and ``np.asarray`` see ``value`` and return plain arrays, inside
+    ``jax.jit`` too. Indexing and iteration keep the kind: ``events[:n] @ matrix`` counts events.
+
+    ``jnp.matmul`` and its relatives, and sparse matrices of SciPy, JAX and brainunit with the event
+    array on their right, give the result of ``@`` but do the work of an ordinary product.
+    ``np.dot`` forms the ordinary product of ``value``. ``jax.lax`` functions and ``array[events]``
+    raise: give them ``.value``.
+
+    An event array is a pytree with one leaf. Equality is elementwise, hashing is by identity.
+    """
+
+    __event__: ClassVar[Event]
+
+    def __init__(self, value: Any) -> None:
+        expect(
+            hasattr(self, '__event__'),
+            UnsupportedOperationError,
+            type(self).__name__,
+            'the kind of event is open.',
+            expected='a class with `__event__`',
+            got='an abstract class',
+            remedy='use BinaryArray or MaskedFloat',
+        )
+        self.value = value
+
+    @property
+    def value(self) -> Any:
+        """Array or Quantity: the entries as they were given."""
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._value = _as_value(value, type(self).__name__)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Tuple of int: shape of ``value``."""
+        return np.shape(self._value)
+
+    @property
+    def ndim(self) -> int:
+        """Rank of ``value``."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return prod(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """Dtype of ``value``."""
+        return self._value.dtype
+
+    @property
+    def counts(self) -> Any:
+        """Array or Quantity: what the entries count for in a product; straight-through gradient."""
+        return self._value
+
+    def with_value(self, value: Any) -> Self:
+        """Return events of the same kind with other entries.
+
+        Parameters
+        ----------
+        value : array_like, Quantity or EventRepresentation
+            The new entries, of any shape.
+
+        Returns
+        -------
+        EventRepresentation
+            Of the class of ``self``.
+
+        Examples
+        --------
+        >>> import brainevent as be
+        >>> be.MaskedFloat([0., 2.]).with_value([1., 0., 3.]).shape
+        (3,)
+        """
+        return type(self)(value)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __iter__(self) -> Iterator[Self]:
+        return map(self.with_value, iter(self._value))
+
+    def __getitem__(self, index: Any) -> Self:
+        index = tuple(map(plain, index)) if isinstance(index, tuple) else plain(index)
+        return self.with_value(self._value[index])
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self._value!r})'
+
+    def __matmul__(self, other: Any) -> Any:
+        self._check_rank('events @ matrix')
+        return as_matrix(other).__rmatmul__(self)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        self._check_rank('matrix @ events')
+        return as_matrix(other).__matmul__(self)
+
+    def dot(self, other: Any) -> Any:
+        """Return ``self @ other``, which counts events.
+
+        Parameters
+        ----------
+        other : matrix, or Array or Quantity of shape (shape[-1], n)
+
+        Returns
+        -------
+        Array or Quantity
+        """
+        return self @ other
+
+    def _check_rank(self, where: str) -> None:
+        expect(
+            self.ndim in (1, 2),
+            MathError,
+            where,
+            f'{type(self).__name__} has the wrong rank for a product.',
+            expected='a vector or a matrix of events',
+            got=lambda: f'shape {self.shape}',
+            remedy='index or reshape the events, or use `jax.vmap` over the other axes',
+        )
+
+    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any]], None]:
+        """Return the one leaf with its name, for JAX."""
+        return ((jax.tree_util.GetAttrKey('value'), self._value),), None
+
+    def tree_flatten(self) -> tuple[tuple[Any], None]:
+        """Return the one leaf, for JAX."""
+        return (self._value,), None
+
+    @classmethod
+    def tree_unflatten(cls, aux: None, leaves: tuple[Any]) -> Self:
+        """Rebuild from any leaf: JAX also passes tracers, shapes and placeholders."""
+        events = object.__new__(cls)
+        (events._value,) = leaves
+        return events
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class BinaryArray(EventRepresentation):
+    """Binary events: ``True`` or a value above zero is one event and counts exactly one.
+
+    NaN, zero and negative values are no events. ``EventArray`` is the same class.
+
+    Parameters
+    ----------
+    value : array_like, Quantity or EventRepresentation, of any shape and real dtype
+        The spikes. NumPy input is copied.
+
+    Raises
+    ------
+    DtypeError
+        If ``value`` is no array, number, list of numbers or Quantity.
+    MathError
+        At ``@``, if there are no axes or more than two.
+
+    See Also
+    --------
+    MaskedFloat : events that keep their value.
+    EventRepresentation : what all event arrays have in common.
+
+    Notes
+    -----
+    The derivative with respect to the events is that of the ordinary product (straight through).
+
+    Examples
+    --------
+    >>> import brainevent as be
+    >>> import jax.numpy as jnp
+    >>> spikes = be.BinaryArray([True, False, True])
+    >>> spikes @ jnp.array([[1., 2.], [3., 4.], [5., 6.]])
+    Array([6., 8.], dtype=float32)
+
+    The size of a spike does not matter for ``@``, but does for everything else:
+
+    >>> spikes = be.BinaryArray(jnp.array([2., 0., -1.]))
+    >>> spikes @ jnp.ones((3, 1))
+    Array([1.], dtype=float32)
+    >>> spikes + 1.
+    Array([3., 1., 0.], dtype=float32)
+
+    A part of the events is events again:
+
+    >>> spikes[:2] @ jnp.ones((2, 1))
+    Array([1.], dtype=float32)
+    """
+
+    __event__ = Event.BINARY
+
+    @property
+    def counts(self) -> Any:
+        """Array or Quantity: 1 where there is an event, else 0; straight-through gradient."""
+        return _count(self.__event__, self._value)
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class MaskedFloat(EventRepresentation):
+    """Graded events: zeros are skipped, other values count as themselves.
+
+    The result is the ordinary product; only the work differs.
+
+    Parameters
+    ----------
+    value : array_like, Quantity or EventRepresentation, of any shape and dtype
+        The graded events. NumPy input is copied.
+
+    Raises
+    ------
+    DtypeError
+        If ``value`` is no array, number, list of numbers or Quantity.
+    MathError
+        At ``@``, if there are no axes or more than two.
+
+    See Also
+    --------
+    BinaryArray : events that count one, whatever their value.
+    EventRepresentation : what all event arrays have in common.
+
+    Examples
+    --------
+    >>> import brainevent as be
+    >>> import jax.numpy as jnp
+    >>> be.MaskedFloat([0.5, 0., 2.]) @ jnp.array([[1., 2.], [3., 4.], [5., 6.]])
+    Array([10.5, 13. ], dtype=float32)
+    """
+
+    __event__ = Event.MASKED
+
+
+EventArray = BinaryArray

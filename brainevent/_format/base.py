@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all matrices are: frozen values of weights and structure, multiplied from both sides."""
+
+import abc
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import brainunit as u
+import jax
+import jax.numpy as jnp
+
+from brainevent._edge import Products, unwrap
+from brainevent._edge.operands import as_array, split_unit
+from brainevent._error import ShapeError, UnsupportedOperationError, expect, explain
+from brainevent._typing import Array
+
+__all__ = ['DataRepresentation', 'Matrix', 'StoredMatrix']
+
+
+class DataRepresentation(u.sparse.SparseMatrix):  # type: ignore[misc]
+    """Common base of everything that stands for a matrix.
+
+    Parameters
+    ----------
+    args : tuple
+        Arrays of the representation; a subclass keeps them as it likes.
+    shape : sequence of int
+        Rows and columns.
+    buffers : dict, optional
+        Named values carried along, see `register_buffer`.
+
+    Notes
+    -----
+    A subclass defines what it needs of the protocol; what it leaves out raises
+    `UnsupportedOperationError`.
+    """
+
+    __array_priority__ = 200
+
+    def __init__(self, args: Any = (), *, shape: Sequence[int], buffers: Any = None) -> None:
+        super().__init__(args, shape=shape)
+        self.__dict__['_buffers'] = dict(buffers or {})
+
+    def register_buffer(self, name: str, value: Any = None) -> None:
+        """Carry a named value along with the representation."""
+        self._buffers[name] = value
+
+    def set_buffer(self, name: str, value: Any) -> None:
+        """Replace a named value.
+
+        Raises
+        ------
+        ValueError
+            If no buffer of that name was registered.
+        """
+        expect(
+            name in self._buffers,
+            ValueError,
+            'set_buffer',
+            'unknown buffer',
+            expected=lambda: f'one of {sorted(self._buffers)}',
+            got=repr(name),
+            remedy='register it first with register_buffer',
+        )
+        self._buffers[name] = value
+
+    @property
+    def buffers(self) -> dict[str, Any]:
+        """A copy of the named values."""
+        return dict(self._buffers)
+
+    def _refuse(self, what: str) -> Any:
+        raise UnsupportedOperationError(
+            explain(
+                type(self).__name__,
+                f'{what} is not defined for this representation.',
+                expected='a representation that defines it',
+                got=type(self).__name__,
+                remedy='convert the matrix first, for example with tocsr()',
+            )
+        )
+
+    @classmethod
+    def fromdense(cls, mat: Any, **kwargs: Any) -> Any:
+        """Build the representation from a dense array."""
+        raise UnsupportedOperationError(f'{cls.__name__}.fromdense is not defined.')
+
+    def tocoo(self) -> Any:
+        """Convert to coordinates."""
+        return self._refuse('tocoo')
+
+    def tocsr(self) -> Any:
+        """Convert to compressed rows."""
+        return self._refuse('tocsr')
+
+    def tocsc(self) -> Any:
+        """Convert to compressed columns."""
+        return self._refuse('tocsc')
+
+    def dt2t(self, y: Any, w: Any) -> Any:
+        """Multiply a value for each entry by ``y`` at the entry's row."""
+        return self._refuse('dt2t')
+
+    def dt2t_transposed(self, y: Any, w: Any) -> Any:
+        """Multiply a value for each entry by ``y`` at the entry's column."""
+        return self._refuse('dt2t_transposed')
+
+    def update_on_pre(
+        self, pre_spike: Any, post_trace: Any, w_min: Any = None, w_max: Any = None
+    ) -> Any:
+        """Add the trace of the columns to the weights of rows that fired."""
+        return self._refuse('update_on_pre')
+
+    def update_on_post(
+        self, pre_trace: Any, post_spike: Any, w_min: Any = None, w_max: Any = None
+    ) -> Any:
+        """Add the trace of the rows to the weights of columns that fired."""
+        return self._refuse('update_on_post')
+
+    def yw_to_w(self, y: Any, w: Any) -> Any:
+        """Old name of `dt2t`."""
+        return _renamed(self, 'yw_to_w', 'dt2t')(y, w)
+
+    def yw_to_w_transposed(self, y: Any, w: Any) -> Any:
+        """Old name of `dt2t_transposed`."""
+        return _renamed(self, 'yw_to_w_transposed', 'dt2t_transposed')(y, w)
+
+
+def _renamed(owner: Any, old: str, new: str) -> Any:
+    text = f'{type(owner).__name__}.{old} is now called {new}'
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
+    return getattr(owner, new)
+
+
+class Matrix(DataRepresentation, abc.ABC):
+    """A matrix as a frozen value: weights and structure are pytree leaves, all else is static.
+
+    A format defines `products`, `flipped`, `params`, `arrays`, `with_params` and `transpose`;
+    products, transformations and the rest follow here.
+    """
+
+    flipped: ClassVar[bool] = False
+    """Whether the layout holds the transpose of what the matrix stands for."""
+
+    backend: str | None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse: a matrix is a value."""
+        raise AttributeError(
+            explain(
+                type(self).__name__,
+                f'a matrix is a value, `{name}` cannot be set.',
+                expected='a new matrix made from this one',
+                got=f'an assignment to `{name}`',
+                remedy='use with_data(...), or build another matrix',
+            )
+        )
+
+    def _set(self, **fields: Any) -> Self:
+        """Fill in a matrix that is being made."""
+        self.__dict__.update(fields)
+        return self
+
+    # ---- what a format defines --------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def products(self) -> Products:
+        """The family of operators that multiplies this matrix."""
+
+    @property
+    @abc.abstractmethod
+    def params(self) -> tuple[Any, ...]:
+        """Differentiable parameters of the weights, with units."""
+
+    @property
+    @abc.abstractmethod
+    def arrays(self) -> tuple[Array, ...]:
+        """Structure arrays, as the layout names them."""
+
+    @abc.abstractmethod
+    def with_params(self, *params: Any) -> Self:
+        """Return a matrix of the same structure with other weights."""
+
+    @abc.abstractmethod
+    def transpose(self, axes: Any = None) -> 'Matrix':
+        """Return the transpose; nothing is moved."""
+
+    # ---- what follows -----------------------------------------------------------------------
+
+    @property
+    def layout_shape(self) -> tuple[int, int]:
+        """Shape of what the layout holds."""
+        return self.shape[::-1] if self.flipped else self.shape
+
+    def __matmul__(self, other: Any) -> Any:
+        """Multiply by a vector ``(n,)`` or by vectors in columns ``(n, batch)``."""
+        return self._multiply(other, left=False)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """Multiply a vector ``(m,)`` or vectors in rows ``(batch, m)`` by this matrix."""
+        return self._multiply(other, left=True)
+
+    def _multiply(self, other: Any, left: bool) -> Any:
+        where = f'x @ {type(self).__name__}' if left else f'{type(self).__name__} @ x'
+        if isinstance(other, (u.sparse.SparseMatrix, jax.experimental.sparse.JAXSparse)):
+            raise UnsupportedOperationError(
+                explain(
+                    where,
+                    'products of two sparse matrices are not offered.',
+                    expected='an array or an event array',
+                    got=type(other).__name__,
+                    remedy='make one of them dense with todense()',
+                )
+            )
+        value, event = unwrap(other)
+        if not isinstance(value, (jax.Array, u.Quantity)):
+            value = as_array(where, 'x', value)
+        return self.products(
+            where,
+            self.params,
+            self.arrays,
+            value,
+            shape=self.layout_shape,
+            transpose=left is not self.flipped,
+            event=event,
+            rows=left and value.ndim == 2,
+            backend=self.backend,
+            checked=True,
+        )
+
+    def __repr__(self) -> str:
+        """Describe shape, dtype and number of entries; survives tracing."""
+        return f'{type(self).__name__}({self.dtype}{list(self.shape)}, nse={self.nse})'
+
+    @property
+    def dtype(self) -> Any:
+        """Dtype of the weights."""
+        return jnp.result_type(*(split_unit(p)[0] for p in self.params))
+
+    @property
+    def nse(self) -> int:
+        """Number of stored entries."""
+        return self.products.layout.count(self.arrays, self.layout_shape)
+
+
+class StoredMatrix(Matrix):
+    """A matrix with stored weights: one for all entries, or one each."""
+
+    data: Any
+
+    @property
+    def params(self) -> tuple[Any, ...]:
+        """The stored weights."""
+        return (self.data,)
+
+    def with_params(self, *params: Any) -> Self:
+        """Return a matrix of the same structure with other weights."""
+        (data,) = params
+        return self.with_data(data)
+
+    def with_data(self, data: Any) -> Self:
+        """Return a matrix of the same structure with other weights.
+
+        Parameters
+        ----------
+        data : array_like or Quantity
+            One weight for all entries, or as many as there are entries.
+
+        Returns
+        -------
+        Matrix
+            Sharing the structure arrays; cheap, also inside transformations.
+
+        Raises
+        ------
+        ShapeError
+            If the number of weights does not fit.
+        """
+        new = object.__new__(type(self))
+        return new._set(**{**self.__dict__, 'data': self._own_data(data)})
+
+    def _own_data(self, data: Any) -> Any:
+        number, unit = split_unit(data)
+        number = as_array(type(self).__name__, 'data', number)
+        count = self.nse
+        expect(
+            number.size in (1, count),
+            ShapeError,
+            type(self).__name__,
+            '`data` does not fit the structure.',
+            expected=lambda: f'one weight, or {count}: one for every entry',
+            got=lambda: f'shape {number.shape}',
+            remedy='give one weight for all entries or one for each',
+        )
+        return number if unit is None else u.Quantity(number, unit=unit)
+
+    # ---- a pytree: weights, then structure ----------------------------------------------------
+
+    _static: ClassVar[tuple[str, ...]] = ('shape', 'backend')
+    _leaves: ClassVar[tuple[str, ...]] = ('data',)
+
+    def tree_flatten_with_keys(self) -> tuple[Any, Any]:
+        """Show weights and structure as leaves, named."""
+        keys = [jax.tree_util.GetAttrKey(name) for name in self._leaves]
+        leaves = [(k, getattr(self, n)) for k, n in zip(keys, self._leaves, strict=True)]
+        static = tuple(getattr(self, name) for name in self._static)
+        return leaves, static
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        """Show weights and structure as leaves."""
+        leaves = tuple(getattr(self, name) for name in self._leaves)
+        return leaves, tuple(getattr(self, name) for name in self._static)
+
+    @classmethod
+    def tree_unflatten(cls, static: Any, leaves: Any) -> Self:
+        """Put a matrix together from whatever stands for its leaves."""
+        new = object.__new__(cls)
+        fields = zip((*cls._static, *cls._leaves), (*static, *leaves), strict=True)
+        return new._set(_buffers={}, **dict(fields))

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators for anyone: primitives with kernels in several backends, and nothing about edges."""
+
+from brainevent._op.backends import Backend, get_backend_record, register_backend
+from brainevent._op.benchmark import (
+    BenchmarkConfig,
+    BenchmarkRecord,
+    BenchmarkResult,
+    benchmark_function,
+)
+from brainevent._op.kernel import KernelEntry, XLACustomKernel
+from brainevent._op.registry import (
+    get_all_primitive_names,
+    get_primitives_by_tags,
+    get_registry,
+)
+from brainevent._op.rules import defjvp, general_batching_rule
+from brainevent._op.selection import Prefer, soften
+
+__all__ = [
+    'Backend',
+    'BenchmarkConfig',
+    'BenchmarkRecord',
+    'BenchmarkResult',
+    'KernelEntry',
+    'Prefer',
+    'XLACustomKernel',
+    'benchmark_function',
+    'defjvp',
+    'general_batching_rule',
+    'get_all_primitive_names',
+    'get_backend_record',
+    'get_primitives_by_tags',
+    'get_registry',
+    'register_backend',
+    'soften',
+]

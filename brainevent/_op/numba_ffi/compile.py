@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels to machine code: numba compiles an XLA handler, the object code comes out as bytes.
+
+A handler reads shapes from XLA's call frame, so one handler serves every shape of a signature.
+Ranks are read too: leading axes beyond a kernel's own rank are a batch, and the handler runs
+the kernel once per batch element, an axis of length one standing still. That is all there is
+to ``vmap``.
+
+A kernel of the house comes as :class:`Phases`. Work that is worth it is split into chunks on
+XLA's own thread pool: chunks are taken from an atomic counter, the caller works too and never
+waits for a task that got no thread, and the job is reference-counted, since a late task still
+looks at it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+from numba.core.errors import NumbaError
+from numba.extending import intrinsic
+
+from brainevent._error import KernelCompilationError
+from brainevent._op.numba_ffi import abi
+from brainevent._op.numba_ffi import intrinsics as low
+from brainevent._op.numba_ffi.intrinsics import NATIVE, answer_metadata
+from brainevent._op.numba_ffi.load import C_LIBRARY
+
+BATCH = -1  # phase number of a job whose chunks are whole batch elements
+POOL_WORTH_NS = 40_000  # below this much work, waking another thread costs more than it saves
+
+# Words of a job in shared memory; XLA's argument structs are put together behind them.
+JOB_NEXT, JOB_DONE, JOB_TOTAL, JOB_REFS, JOB_FRAME, JOB_PHASE, JOB_SCRATCH, JOB_BYTES = range(8)
+JOB_ARGS, JOB_WORDS = 8, 16
+
+
+@dataclass(frozen=True)
+class Phases:
+    """A kernel of the house.
+
+    ``plan(ins, outs, threads)`` returns ``(chunks, scratch bytes, nanoseconds)``;
+    each body is called as ``body(chunk, chunks, ins, outs, scratch address)`` for every chunk,
+    and a phase starts when the one before it is finished.
+    """
+
+    plan: Callable[..., Any]
+    bodies: tuple[Callable[..., Any], ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Dtype names and ranks of the operands of one handler, batch axes not counted."""
+
+    ins: tuple[tuple[str, int], ...]
+    outs: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Machine code: object files to be loaded together, and the symbol of the handler."""
+
+    symbol: str
+    files: tuple[bytes, ...]
+
+
+@njit(**NATIVE)
+def _batch_offset(lead, dims, out_lead, out_dims, index):
+    """Count the elements of its own rank that an operand skips for a batch element."""
+    if lead == 0:
+        return 0
+    offset, stride = 0, 1
+    for k in range(lead - 1, -1, -1):
+        extent = out_dims[out_lead - lead + k]
+        if dims[k] != 1:
+            offset += (index % extent) * stride
+            stride *= dims[k]
+        index //= extent
+    return offset
+
+
+def _dtype(name: str) -> str:
+    return 'np.bool_' if name == 'bool' else f'np.{name}'
+
+
+def _view_lines(side: str, k: int, dtype: str, rank: int) -> list[str]:
+    """Write the lines that make array ``{side}{k}`` out of a buffer of the frame."""
+    dims = [f'd[l + {r}]' for r in range(rank)]
+    shape = '(' + ''.join(f'{d}, ' for d in dims) + ')'
+    at = 'input_at' if side == 'i' else 'array_at'
+    item = np.dtype(dtype).itemsize
+    size = ' * '.join(dims) if dims else '1'
+    return [
+        f' b = words({side}_buffers[{k}], {abi.BUFFER_WORDS})',
+        f' l = b[{abi.BUFFER_RANK}] - {rank}',
+        f' d = words(b[{abi.BUFFER_DIMS}], b[{abi.BUFFER_RANK}])',
+        f' o = batch_offset(l, d, lead, dims, index) * ({size})',
+        f' {side}{k} = {at}(b[{abi.BUFFER_DATA}] + o * {item}, {shape}, {_dtype(dtype)})',
+    ]
+
+
+def _views(signature: Signature) -> Any:
+    """Make ``views(frame, index) -> (ins, outs)``, the operands of one batch element."""
+    rank = signature.outs[0][1]
+    lines = [
+        'def views(frame, index):',
+        f' i_buffers = words(frame[{abi.FRAME_ARGS}], {max(1, len(signature.ins))})',
+        f' o_buffers = words(frame[{abi.FRAME_RETS}], {len(signature.outs)})',
+        f' first = words(o_buffers[0], {abi.BUFFER_WORDS})',
+        f' lead = first[{abi.BUFFER_RANK}] - {rank}',
+        f' dims = words(first[{abi.BUFFER_DIMS}], first[{abi.BUFFER_RANK}])',
+    ]
+    names = []
+    for side, entries in (('i', signature.ins), ('o', signature.outs)):
+        names.append('(' + ''.join(f'{side}{k}, ' for k in range(len(entries))) + ')')
+        for k, (dtype, core) in enumerate(entries):
+            lines += _view_lines(side, k, dtype, core)
+    lines += [f' return {names[0]}, {names[1]}']
+    scope = {
+        'words': low.words,
+        'array_at': low.array_at,
+        'input_at': low.input_at,
+        'batch_offset': _batch_offset,
+        'np': np,
+    }
+    exec('\n'.join(lines), scope)
+    return njit(**NATIVE)(scope['views'])
+
+
+@njit(**NATIVE)
+def _batch(frame, rank):
+    """Count the batch elements: the product of the leading axes of the first result."""
+    first = low.words(low.words(frame[abi.FRAME_RETS], 1)[0], abi.BUFFER_WORDS)
+    dims = low.words(first[abi.BUFFER_DIMS], first[abi.BUFFER_RANK])
+    n = 1
+    for k in range(first[abi.BUFFER_RANK] - rank):
+        n *= dims[k]
+    return n
+
+
+@njit(**NATIVE)
+def _release(job):
+    if low.fetch_add(job + 8 * JOB_REFS, -1) == 1:
+        low.free(job)
+
+
+@njit(**NATIVE)
+def _schedule(frame, job, task):
+    """Hand ``task(job)`` to XLA's thread pool; without a pool the caller does the work alone."""
+    api = low.words(frame[abi.FRAME_API], abi.API_WORDS)
+    request = low.words(job + 8 * JOB_ARGS, 5)
+    request[0], request[1] = abi.SCHEDULE_ARGS_BYTES, 0
+    request[2], request[3], request[4] = frame[abi.FRAME_CONTEXT], task, job
+    error = low.call_with(api[abi.API_SCHEDULE], job + 8 * JOB_ARGS)
+    if error != 0:
+        low.fetch_add(job + 8 * JOB_REFS, -1)
+        request[0], request[1], request[2] = abi.DESTROY_ARGS_BYTES, 0, error
+        low.call_with(api[abi.API_ERROR_DESTROY], job + 8 * JOB_ARGS)
+
+
+@njit(**NATIVE)
+def _run_job(address, task, threads, phase, total, scratch, scratch_bytes):
+    """Work through the chunks of one phase together with XLA's threads; False without memory."""
+    job = low.malloc(8 * JOB_WORDS)
+    if job == 0:
+        return False
+    helpers = min(threads, total) - 1
+    cell = low.words(job, JOB_WORDS)
+    cell[JOB_NEXT], cell[JOB_DONE], cell[JOB_TOTAL], cell[JOB_REFS] = 0, 0, total, 2 + helpers
+    cell[JOB_FRAME], cell[JOB_PHASE] = address, phase
+    cell[JOB_SCRATCH], cell[JOB_BYTES] = scratch, scratch_bytes
+    frame = low.words(address, abi.FRAME_WORDS)
+    for _ in range(helpers):
+        _schedule(frame, job, task)
+    low.call_with(task, job)
+    while low.load_word(job + 8 * JOB_DONE) < total:
+        pass  # only for chunks that another thread has already taken
+    _release(job)
+    return True
+
+
+def _element_runner(phases: Phases, views: Any) -> tuple[Any, Any]:
+    """Make ``run_phase`` over the bodies, and ``run_element``, which runs all on one thread."""
+    two = len(phases.bodies) > 1
+    first, last = phases.bodies[0], phases.bodies[-1]
+
+    @njit(**NATIVE)
+    def run_phase(phase, chunk, chunks, ins, outs, scratch):
+        if phase == 0:
+            first(chunk, chunks, ins, outs, scratch)
+        elif two:
+            last(chunk, chunks, ins, outs, scratch)
+
+    @njit(**NATIVE)
+    def run_element(frame, index, scratch):
+        ins, outs = views(frame, index)
+        for phase in range(2 if two else 1):
+            run_phase(phase, 0, 1, ins, outs, scratch)
+
+    return run_phase, run_element
+
+
+def _task(run_phase: Any, run_element: Any, views: Any) -> Any:
+    """Make ``task(job)``: take chunks until none is left, then let go of the job."""
+
+    @njit(types.int64(types.int64), **NATIVE)
+    def task(job):
+        cell = low.words(job, JOB_WORDS)
+        total, phase = cell[JOB_TOTAL], cell[JOB_PHASE]
+        chunk = low.fetch_add(job + 8 * JOB_NEXT, 1)
+        while chunk < total:
+            frame = low.words(cell[JOB_FRAME], abi.FRAME_WORDS)
+            if phase == BATCH:
+                run_element(frame, chunk, cell[JOB_SCRATCH] + chunk * cell[JOB_BYTES])
+            else:
+                ins, outs = views(frame, 0)
+                run_phase(phase, chunk, total, ins, outs, cell[JOB_SCRATCH])
+            low.fetch_add(job + 8 * JOB_DONE, 1)
+            chunk = low.fetch_add(job + 8 * JOB_NEXT, 1)
+        _release(job)
+        return 0
+
+    return task
+
+
+def _address_of(symbol: str) -> Any:
+    """Make an intrinsic that is the address of a C function by its symbol."""
+
+    @intrinsic
+    def address(typing: Any) -> Any:
+        def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+            kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)])
+            function = cgutils.get_or_insert_function(b.module, kind, symbol)
+            return b.ptrtoint(function, kind.return_type)
+
+        return types.int64(), codegen
+
+    return address
+
+
+def _export(function: Any, symbol: str, allowed: tuple[str, ...] | None = None) -> bytes:
+    """Give a compiled ``int64(int64)`` the C calling convention and take its object file.
+
+    With ``allowed``, code that needs any other symbol of its surroundings is refused: a process
+    that loads it from disk has nothing else to offer.
+    """
+    (record,) = function.overloads.values()
+    context = cpu_target.target_context
+    module = context.create_module(symbol)
+    description = record.fndesc
+    kind = context.call_conv.get_function_type(description.restype, description.argtypes)
+    callee = ir.Function(module, kind, description.llvm_func_name)
+    word = ir.IntType(64)
+    wrapper = ir.Function(module, ir.FunctionType(word, [word]), symbol)
+    builder = ir.IRBuilder(wrapper.append_basic_block('entry'))
+    _, result = context.call_conv.call_function(
+        builder, callee, description.restype, description.argtypes, wrapper.args
+    )
+    builder.ret(result)
+    library = context.codegen().create_library(symbol)
+    library.enable_object_caching()
+    library.add_linking_library(record.library)
+    library.add_ir_module(module)
+    library.finalize()
+    if allowed is not None:
+        names = {f.name for f in library._final_module.functions if f.is_declaration}
+        alien = {n for n in names if not n.startswith('llvm.')} - set(allowed)
+        if alien:
+            raise KernelCompilationError(f'{symbol} is not self-contained: it needs {alien}')
+    library.get_pointer_to_function(symbol)
+    return bytes(library._get_compiled_object())
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def compile_phases(name: str, phases: Phases, signature: Signature, threads: int) -> Objects:
+    """Compile the handler of a kernel of the house."""
+    views = _views(signature)
+    run_phase, run_element = _element_runner(phases, views)
+    task_code = _export(_task(run_phase, run_element, views), f'{name}.task', C_LIBRARY)
+    task_address = _address_of(f'{name}.task')
+    plan, count, rank = phases.plan, len(phases.bodies), signature.outs[0][1]
+
+    @njit(types.int64(types.int64), **NATIVE)
+    def entry(address):
+        frame = low.words(address, abi.FRAME_WORDS)
+        if frame[abi.FRAME_EXTENSION] != 0:
+            answer_metadata(frame)
+            return 0
+        n = _batch(frame, rank)
+        if n == 0:
+            return 0
+        ins, outs = views(frame, 0)
+        chunks, scratch_bytes, ns = plan(ins, outs, threads if n == 1 else 1)
+        pooled = chunks > 1 or (threads > 1 and n > 1 and n * ns > POOL_WORTH_NS)
+        scratch = 0
+        if scratch_bytes > 0:
+            scratch = low.malloc(scratch_bytes * (n if pooled else 1))
+            if scratch == 0:
+                return low.out_of_memory(frame[abi.FRAME_API])
+        done = 0
+        if pooled and n > 1:
+            done += _run_job(address, task_address(), threads, BATCH, n, scratch, scratch_bytes)
+        elif pooled:
+            for phase in range(count):
+                if done == phase:
+                    done += _run_job(address, task_address(), threads, phase, chunks, scratch, 0)
+        if done == 0:
+            for index in range(n):
+                run_element(frame, index, scratch)
+        if scratch != 0:
+            low.free(scratch)
+        return 0
+
+    own = (*C_LIBRARY, f'{name}.task')
+    return Objects(name, (task_code, _export(entry, name, own)))
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def compile_guarded(name: str, kernel: Any, signature: Signature) -> Objects:
+    """Compile the handler of a user's ``njit`` function; what it raises becomes XLA's error."""
+    views, rank = _views(signature), signature.outs[0][1]
+
+    @njit(types.int64(types.int64), nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    def entry(address):
+        frame = low.words(address, abi.FRAME_WORDS)
+        if frame[abi.FRAME_EXTENSION] != 0:
+            answer_metadata(frame)
+            return 0
+        for index in range(_batch(frame, rank)):
+            ins, outs = views(frame, index)
+            error = low.call_guarded(kernel, frame[abi.FRAME_API], ins + outs)
+            if error != 0:
+                return error
+        return 0
+
+    return Objects(name, (_export(entry, name),))
