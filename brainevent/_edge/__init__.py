@@ -6,10 +6,11 @@ from brainevent._edge import kernels as kernels
 from brainevent._edge.event import Event, unwrap
 from brainevent._edge.layout import LAYOUTS, Layout, Walk
 from brainevent._edge.operator import PRODUCT, SAMPLE, EdgeOperator, Spec
-from brainevent._edge.product import Products
+from brainevent._edge.product import FAMILIES, Products
 from brainevent._edge.weight import STORED, Weight
 
 __all__ = [
+    'FAMILIES',
     'LAYOUTS',
     'PRODUCT',
     'SAMPLE',

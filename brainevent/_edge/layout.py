@@ -29,6 +29,7 @@ class Walk:
     far: Callable[..., Any]
     tag: Callable[..., Any]
     direct: bool = True  # the tag is the edge itself, so weights are read in storage order
+    streams: tuple[int, ...] = ()  # structure arrays that are read edge by edge
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,10 @@ from brainevent._error import DtypeError, ShapeError, expect
 from brainevent._op import XLACustomKernel, soften
 from brainevent._typing import Array
 
-__all__ = ['Products']
+__all__ = ['FAMILIES', 'Products']
+
+FAMILIES: dict[str, 'Products'] = {}
+"""Every family by its stem. Conformance tests take their cases from here."""
 
 
 class Products:
@@ -63,6 +66,7 @@ class Products:
         kinds = [(event, rank) for event in Event for rank in (1, 2)]
         self.ops = {kind: self._declare(PRODUCT, '', *kind) for kind in kinds}
         self.samples = {kind: self._declare(SAMPLE, '_sample', *kind) for kind in kinds}
+        FAMILIES[stem] = self
 
     def __repr__(self) -> str:
         """Name the family."""

@@ -11,7 +11,16 @@ import jax
 import jax.numpy as jnp
 
 from brainevent._edge import Products, unwrap
-from brainevent._edge.operands import as_array, split_unit
+from brainevent._edge.layout import within
+from brainevent._edge.mirror import mirror
+from brainevent._edge.operands import (
+    as_array,
+    as_index,
+    check_shape,
+    check_structure,
+    split_unit,
+    with_unit,
+)
 from brainevent._error import ShapeError, UnsupportedOperationError, expect, explain
 from brainevent._typing import Array
 
@@ -246,14 +255,54 @@ class Matrix(DataRepresentation, abc.ABC):
 
 
 class StoredMatrix(Matrix):
-    """A matrix with stored weights: one for all entries, or one each."""
+    """A matrix with stored weights: one for all entries, or one each.
+
+    A format names its structure arrays and the two families that multiply it: as it is stored,
+    and with a mirror, an index for the other direction.
+    """
+
+    structure: ClassVar[tuple[str, ...]]
+    families: ClassVar[tuple[Products, Products]]
 
     data: Any
+    mirror: tuple[Array, ...]
+
+    def _fill(
+        self,
+        data: Any,
+        structure: Sequence[Any],
+        *,
+        shape: Any,
+        backend: str | None = None,
+        buffers: Any = None,
+        check: bool = True,
+    ) -> None:
+        """Check and take over what a constructor was given."""
+        where = type(self).__name__
+        ids = [as_index(where, n, a) for n, a in zip(self.structure, structure, strict=True)]
+        self._set(shape=check_shape(where, shape), backend=backend, mirror=())
+        self._set(_buffers=dict(buffers or {}), **dict(zip(self.structure, ids, strict=True)))
+        layout = self.products.layout
+        if check:
+            check_structure(where, layout, ids, self.layout_shape)
+        else:
+            layout.check_shapes(where, tuple(ids), self.layout_shape)
+        self._set(data=self._own_data(data))
+
+    @property
+    def products(self) -> Products:
+        """The family of operators that multiplies this matrix."""
+        return self.families[bool(self.mirror)]
 
     @property
     def params(self) -> tuple[Any, ...]:
         """The stored weights."""
         return (self.data,)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """Structure arrays, and the mirror's if there is one."""
+        return (*(getattr(self, name) for name in self.structure), *self.mirror)
 
     def with_params(self, *params: Any) -> Self:
         """Return a matrix of the same structure with other weights."""
@@ -278,8 +327,42 @@ class StoredMatrix(Matrix):
         ShapeError
             If the number of weights does not fit.
         """
+        return self._with(data=self._own_data(data))
+
+    def with_mirror(self) -> Self:
+        """Return the same matrix with an index that makes the other direction event-driven.
+
+        Returns
+        -------
+        Matrix
+            With the structure in both orders: a product with an event vector then visits active
+            entries only, from either side. The index costs two integers an entry.
+
+        Notes
+        -----
+        Nothing is built behind the scenes: a matrix without a mirror stays without.
+        """
+        if self.mirror:
+            return self
+        layout = self.products.layout
+        return self._with(mirror=mirror(layout, self.arrays, self.layout_shape))
+
+    def _with(self, **fields: Any) -> Self:
         new = object.__new__(type(self))
-        return new._set(**{**self.__dict__, 'data': self._own_data(data)})
+        return new._set(**{**self.__dict__, **fields})
+
+    def _turned(self, kind: 'type[StoredMatrix]', axes: Any) -> Any:
+        """Read the same arrays as the transpose, held by the sister class."""
+        expect(
+            axes is None,
+            UnsupportedOperationError,
+            f'{type(self).__name__}.transpose',
+            'axes cannot be chosen.',
+            expected='axes=None',
+            got=lambda: repr(axes),
+        )
+        new = object.__new__(kind)
+        return new._set(**{**self.__dict__, 'shape': self.shape[::-1]})
 
     def _own_data(self, data: Any) -> Any:
         number, unit = split_unit(data)
@@ -298,24 +381,38 @@ class StoredMatrix(Matrix):
 
     # ---- a pytree: weights, then structure ----------------------------------------------------
 
-    _static: ClassVar[tuple[str, ...]] = ('shape', 'backend')
-    _leaves: ClassVar[tuple[str, ...]] = ('data',)
-
     def tree_flatten_with_keys(self) -> tuple[Any, Any]:
         """Show weights and structure as leaves, named."""
-        keys = [jax.tree_util.GetAttrKey(name) for name in self._leaves]
-        leaves = [(k, getattr(self, n)) for k, n in zip(keys, self._leaves, strict=True)]
-        static = tuple(getattr(self, name) for name in self._static)
-        return leaves, static
+        names = ('data', *self.structure, 'mirror')
+        leaves = [(jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in names]
+        return leaves, (self.shape, self.backend)
 
     def tree_flatten(self) -> tuple[Any, Any]:
         """Show weights and structure as leaves."""
-        leaves = tuple(getattr(self, name) for name in self._leaves)
-        return leaves, tuple(getattr(self, name) for name in self._static)
+        names = ('data', *self.structure, 'mirror')
+        return tuple(getattr(self, name) for name in names), (self.shape, self.backend)
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Any) -> Self:
         """Put a matrix together from whatever stands for its leaves."""
-        new = object.__new__(cls)
-        fields = zip((*cls._static, *cls._leaves), (*static, *leaves), strict=True)
-        return new._set(_buffers={}, **dict(fields))
+        shape, backend = static
+        fields = dict(zip(('data', *cls.structure, 'mirror'), leaves, strict=True))
+        return object.__new__(cls)._set(shape=shape, backend=backend, _buffers={}, **fields)
+
+    # ---- dense views ----------------------------------------------------------------------------
+
+    def edges(self) -> tuple[Array, Array]:
+        """Return row and column of every entry, in the order of the weights."""
+        row, col = self.products.layout.edges(self.arrays, self.layout_shape)
+        return (col, row) if self.flipped else (row, col)
+
+    def todense(self) -> Any:
+        """Return the matrix as a dense array; repeated entries add up."""
+        number, unit = split_unit(self.data)
+        dtype = jnp.dtype('int32') if number.dtype == bool else number.dtype
+        row, col = self.edges()
+        inside = within(row, self.shape[0]) & within(col, self.shape[1])
+        row = jnp.where(inside, row, self.shape[0])  # what lies outside is dropped
+        weights = jnp.broadcast_to(number.reshape(-1).astype(dtype), row.shape)
+        dense = jnp.zeros(self.shape, dtype).at[row, col].add(weights, mode='drop')
+        return with_unit(dense, unit)

@@ -121,7 +121,7 @@ def _column_tag(s, m, n, i, e):  # type: ignore[no-untyped-def]
     return s[4][e]
 
 
-_ROWS = Walk(_row_span, _row_far, _own_tag)
+_ROWS = Walk(_row_span, _row_far, _own_tag, streams=(0,))
 
 CSR_LAYOUT = Layout(
     name='csr',
@@ -143,7 +143,7 @@ CSR_MIRROR = Layout(
     check_shapes=_check_shapes,
     check_values=_check_values,
     walk=_ROWS,
-    cowalk=Walk(_column_span, _column_far, _column_tag, direct=False),
+    cowalk=Walk(_column_span, _column_far, _column_tag, direct=False, streams=(2, 4)),
 )
 
 CSR_PRODUCTS = Products(CSR_LAYOUT, STORED, 'csr')

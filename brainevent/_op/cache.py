@@ -12,10 +12,10 @@ import shutil
 import tempfile
 import threading
 import warnings
-from importlib import metadata
 from pathlib import Path
 
 from brainevent._error import KernelError, explain
+from brainevent._version import __version__
 
 ENVIRONMENT = 'BRAINEVENT_CACHE_DIR'
 _MAGIC = b'brainevent-cache-1\n'
@@ -25,14 +25,6 @@ _chosen: Path | None = None
 _ready: Path | None = None
 
 
-def version() -> str:
-    """Return the version of the installed package; a checkout that is not installed has none."""
-    try:
-        return metadata.version('brainevent')
-    except metadata.PackageNotFoundError:
-        return 'unversioned'
-
-
 def default_dir() -> Path:
     """Return where kernels are cached when nobody says otherwise."""
     named = os.environ.get(ENVIRONMENT)
@@ -40,7 +32,7 @@ def default_dir() -> Path:
         return Path(named)
     base = os.environ.get('XDG_CACHE_HOME')
     home = Path(base) if base else Path(os.path.expanduser('~')) / '.cache'
-    return home / 'brainevent' / version()
+    return home / 'brainevent' / __version__
 
 
 def set_cache_dir(path: str | os.PathLike[str]) -> None:

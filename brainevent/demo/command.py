@@ -115,7 +115,9 @@ def report(result: Result) -> str:
     """
 
     def each(number: Callable[[str], float], pattern: str) -> str:
-        return ', '.join(f'{name} {number(name):{pattern}}' for name in result.network.populations)
+        values = {name: number(name) for name in result.network.populations}
+        shown = {name: '-' if math.isnan(x) else f'{x:{pattern}}' for name, x in values.items()}
+        return ', '.join(f'{name} {text}' for name, text in shown.items())
 
     model, wall = result.model_seconds, result.run_seconds
     lines = {

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from brainevent.demo.celegans import CElegans
 from brainevent.demo.networks import CUBA
 from brainevent.demo.raster import draw_raster, why_no_pictures
 from brainevent.demo.run import Result
@@ -15,11 +16,11 @@ from brainevent.demo.run import Result
 pytest.importorskip('matplotlib')
 
 
-def result(times, ids, steps=200):
+def result(times, ids, steps=200, network=None):
     return Result(
-        network=CUBA.draw(100),
+        network=network or CUBA.draw(100),
         steps=steps,
-        counts=np.bincount(ids, minlength=100),
+        counts=np.bincount(ids, minlength=500),
         times=np.asarray(times, int),
         ids=np.asarray(ids, int),
         stride=1,
@@ -40,6 +41,12 @@ def test_picture_has_the_format_of_its_suffix(tmp_path, suffix, magic):
 def test_silence_can_be_drawn(tmp_path, steps):
     nothing = np.array([], int)
     assert draw_raster(result(nothing, nothing, steps), tmp_path / 'x.png').stat().st_size > 1000
+
+
+def test_stimuli_are_marked_in_the_second_that_is_shown(tmp_path):
+    worm = result([3, 16_000], [0, 90], 17_000, CElegans.draw())
+    text = draw_raster(worm, tmp_path / 'x.svg').read_text()
+    assert text.count('<!-- head -->') == text.count('<!-- tail -->') == 1
 
 
 def test_missing_matplotlib_is_named_with_its_remedy(monkeypatch):

@@ -17,7 +17,9 @@ from brainevent._edge.kernels.numba_parts import (
     jit,
     line,
     part_of,
+    row_part,
     weight_reader,
+    whole,
 )
 from brainevent._edge.kernels.numba_product import _matrix_extents
 from brainevent._edge.layout import LAYOUTS
@@ -26,7 +28,11 @@ from brainevent._op.numba_ffi.compile import Phases
 
 
 def _row_adder(event: str) -> Any:
-    """Make ``add(value, x, i, y, j, columns, active, count)``: one edge, many columns."""
+    """Make ``add(value, x, i, y, j, columns, active, count)``: one edge, many columns.
+
+    Rows are viewed as vectors that begin at zero: an index that may be negative, which Python
+    would count from the end, would keep the loop from being vectorised.
+    """
     on, times = event_reader(event)
 
     if event == 'BINARY':
@@ -39,9 +45,11 @@ def _row_adder(event: str) -> Any:
 
         @fast
         def add(value, x, i, y, j, columns, active, count):
-            zero = y.dtype.type(0)
-            for c in range(columns[0], columns[1]):
-                y[j, c] += times(value, x[i, c]) if on(x[i, c]) else zero
+            zero, width = y.dtype.type(0), columns[1] - columns[0]
+            here = row_part(x, i, columns[0], width)
+            there = row_part(y, j, columns[0], width)
+            for c in range(width):
+                there[c] += times(value, here[c]) if on(here[c]) else zero
 
     return add
 
@@ -113,7 +121,7 @@ def scatter_columns(
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
     share = 20 if event == 'BINARY' else 1  # the part of all additions that events are likely to ask
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         x, y = ins[-1], outs[0]
         m, n = extents(x, y)
@@ -127,7 +135,7 @@ def scatter_columns(
         private = y.size * y.itemsize if split > 1 else 0
         return chunks, chunks * (8 * width + private), work
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         w, s, x, y = ins[0], ins[1:-1], ins[-1], outs[0]
         m, n = extents(x, y)
@@ -145,7 +153,7 @@ def scatter_columns(
                 target[j, c] = 0
         add(rows, columns, x, active, (w, s, m, n, edges, target))
 
-    @fast
+    @whole
     def reduce(chunk, chunks, ins, outs, scratch):
         x, y = ins[-1], outs[0]
         m, n = extents(x, y)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from brainevent._edge.event import Event
 from brainevent._edge.layout import Layout
+from brainevent._edge.mirror import MIRROR
 from brainevent._edge.operator import PRODUCT, SAMPLE, Spec
 from brainevent._op import ffi_naming
 from brainevent._op.numba_ffi import native
@@ -36,7 +37,8 @@ def _layout_key(layout: Layout) -> str:
     keys = [ffi_naming.fingerprint(f) for f in (*walks, layout.edge)]
     if None in keys:
         return ffi_naming.process_name(layout.name)
-    return ffi_naming.digest(layout.name, *map(str, keys))
+    facts = repr([w and (w.direct, w.streams) for w in (layout.walk, layout.cowalk)])
+    return ffi_naming.digest(layout.name, facts, *map(str, keys))
 
 
 @PRODUCT.kernel('numba', 'cpu', supports=_walkable)
@@ -93,7 +95,7 @@ def _call_columns(
 
 @SAMPLE.kernel('numba', 'cpu', supports=_walkable)
 def sample(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Callable[..., Any]:
-    """Walk rows where there are rows; a batch is summed over columns that lie side by side."""
+    """Walk rows unless edges have no order; a batch is summed over columns side by side."""
     (out,) = outs
 
     def kernel(*operands: Array) -> list[Array]:
@@ -106,7 +108,7 @@ def sample(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Cal
             spec.layout.name, _layout_key(spec.layout), spec.transpose, spec.event.name,
             x.ndim - spec.levels,
         )  # fmt: skip
-        factory = 'sample_lines' if spec.layout.walk else 'sample_edges'
+        factory = 'sample_edges' if spec.layout.edge else 'sample_lines'
         recipe = native.Recipe(_HOME + 'numba_sample', factory, names)
         result = [_like(out.shape, acc)]
         value = native.call(recipe, [*arrays, x, y.astype(acc)], result, levels=spec.levels)[0]
@@ -117,3 +119,12 @@ def sample(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Cal
 
 def _like(shape: Sequence[int], dtype: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(tuple(shape), dtype)
+
+
+@MIRROR.kernel('numba', 'cpu', supports=_walkable)
+def mirror(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Callable[..., Any]:
+    """Count and place, without comparing."""
+    factory = 'mirror_lines' if spec.layout.walk else 'mirror_edges'
+    names = (spec.layout.name, _layout_key(spec.layout))
+    recipe = native.Recipe(_HOME + 'numba_mirror', factory, names)
+    return lambda *arrays: native.call(recipe, arrays, outs)

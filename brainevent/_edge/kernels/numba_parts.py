@@ -13,24 +13,34 @@ from numba import njit
 
 from brainevent._edge.layout import Layout, Walk
 from brainevent._op.numba_ffi import intrinsics as low
-from brainevent._op.numba_ffi.intrinsics import NATIVE
+from brainevent._op.numba_ffi.intrinsics import NATIVE, row_part
 
 # Sums may be reordered; NaN and infinity keep their meaning.
 FAST = {'fastmath': {'reassoc', 'contract', 'nsz', 'arcp'}}
 
+CACHE_LINE = 16  # edges whose 32-bit ids share a cache line
+FETCH_EDGES = 512  # as much of a line of edges as is asked for ahead of its use
+AHEAD = 32  # edges by which weights at scattered places are asked for before their use
 PARALLEL_EDGES = 60_000  # edges worth a second thread
+EDGE_NS, SCATTERED_NS = 1, 5  # an edge whose weight lies in line, and anywhere
+WAKE_NS = 20_000  # to get another thread to work
 SUM_BLOCK = 1 << 12  # a float32 sum is made of partial sums this long
 PRIVATE_SHIFT = 22  # scattered sums are split so that one buffer takes at most 2**22 edges
 
 
 def jit(function: Any) -> Any:
-    """Compile a part without Python, exceptions or reference counts."""
-    return njit(**NATIVE)(function)
+    """Compile a small part, always inlined: a call for each edge would cost more than the edge."""
+    return njit(**NATIVE, forceinline=True)(function)
 
 
 def fast(function: Any) -> Any:
-    """Compile a part whose sums may be reordered."""
-    return njit(**NATIVE, **FAST)(function)
+    """Compile a small part whose sums may be reordered."""
+    return njit(**NATIVE, **FAST, forceinline=True)(function)
+
+
+def whole(function: Any) -> Any:
+    """Compile a plan or a body, which is called once for many edges."""
+    return njit(**NATIVE)(function)
 
 
 @jit
@@ -43,6 +53,12 @@ def inside(index, extent):
 def part_of(n, chunk, chunks):
     """Return the bounds of one of ``chunks`` equal parts of ``range(n)``."""
     return n * chunk // chunks, n * (chunk + 1) // chunks
+
+
+@jit
+def worth_buffers(ns, threads, out):
+    """Tell whether adding into one buffer a thread, and summing them, saves time."""
+    return threads > 1 and ns - ns // threads > WAKE_NS + out // 2
 
 
 @jit

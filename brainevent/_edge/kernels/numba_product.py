@@ -8,10 +8,18 @@ which are then summed. A layout without lines is worked through edge by edge, li
 
 from typing import Any
 
+import numpy as np
+
 from brainevent._edge.kernels.numba_parts import (
+    AHEAD,
+    CACHE_LINE,
+    EDGE_NS,
+    FETCH_EDGES,
     PARALLEL_EDGES,
     PRIVATE_SHIFT,
+    SCATTERED_NS,
     SUM_BLOCK,
+    WAKE_NS,
     any_in_word,
     count_true,
     edge_count,
@@ -22,6 +30,8 @@ from brainevent._edge.kernels.numba_parts import (
     line,
     part_of,
     weight_reader,
+    whole,
+    worth_buffers,
 )
 from brainevent._edge.layout import LAYOUTS
 from brainevent._op.numba_ffi import intrinsics as low
@@ -63,13 +73,13 @@ def gather_vector(
             total += part
         return total
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         m, n = extents(ins[-1], outs[0])
         edges = count(ins[1:-1], m, n)
         return (threads * 8 if threads > 1 and edges > PARALLEL_EDGES else 1), 0, edges
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         w, s, x, y = ins[0], ins[1:-1], ins[-1], outs[0]
         m, n = extents(x, y)
@@ -102,14 +112,14 @@ def gather_columns(
                     element = x[j, c]
                     out[c] += times(value, element) if on(element) else zero
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         m, n = extents(ins[-1], outs[0])
         work = count(ins[1:-1], m, n) * outs[0].shape[1]
         chunks = threads * 8 if threads > 1 and work > PARALLEL_EDGES else 1
         return chunks, chunks * outs[0].shape[1] * outs[0].itemsize, work
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         w, s, x, y = ins[0], ins[1:-1], ins[-1], outs[0]
         m, n = extents(x, y)
@@ -133,23 +143,33 @@ def gather_columns(
 # ---- scatter: every active line of the input adds to what it reaches ---------------------------
 
 
-def _active_lines(event: str, visit: Any) -> Any:
-    """Make a loop over the active elements of a stretch of a vector."""
+def _active_lines(event: str, visit: Any, fetch: Any) -> Any:
+    """Make a loop over the active elements of a stretch of a vector.
+
+    Spikes lie far apart, so every active line begins with a miss. Its memory is asked for while
+    the line before it is worked through: 100,000 neurons with 200 connections each, 2 % active,
+    take half the time.
+    """
     on, _ = event_reader(event)
 
     if event == 'BINARY':
 
         @jit
         def over(first, last, x, args):
-            i = first
+            i, waiting = first, -1
             while i < last:
                 if i + 8 <= last and not any_in_word(x, i):
                     i += 8
                     continue
                 for k in range(i, min(i + 8, last)):
                     if x[k]:
-                        visit(k, x[k], args)
+                        fetch(k, args)
+                        if waiting >= 0:
+                            visit(waiting, True, args)
+                        waiting = k
                 i += 8
+            if waiting >= 0:
+                visit(waiting, True, args)
     else:
 
         @jit
@@ -161,6 +181,28 @@ def _active_lines(event: str, visit: Any) -> Any:
     return over
 
 
+def _line_fetcher(layout: str, transpose: bool, one: bool) -> Any:
+    """Make ``fetch(i, args)``: ask for the memory of a line of the input ahead of its use."""
+    walk = LAYOUTS[layout].towards(transpose)[0]
+    span, streams = line(walk).span, walk.streams
+    ids, tags, weights = len(streams) > 0, len(streams) > 1, walk.direct and not one
+    at, tag_at = (streams + (0, 0))[:2]
+
+    @jit
+    def fetch(i, args):
+        w, s, m, n, edges, y = args
+        first, last = span(s, m, n, i, edges)
+        for e in range(first, min(last, first + FETCH_EDGES), CACHE_LINE):
+            if ids:
+                low.prefetch(s[at], e)
+            if tags:
+                low.prefetch(s[tag_at], e)
+            if weights:
+                low.prefetch(w, e)
+
+    return fetch
+
+
 def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
     """Make ``visit(i, element, (w, s, m, n, edges, y))``: add one line of the input."""
     walk = LAYOUTS[layout].towards(transpose)[0]
@@ -168,12 +210,16 @@ def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str |
     span, far, tag = path.span, path.far, path.tag
     weight = weight_reader(one, half, walk.direct)
     _, times = event_reader(event)
+    scattered = not walk.direct and not one
 
     @jit
     def visit(i, element, args):
         w, s, m, n, edges, y = args
         first, last = span(s, m, n, i, edges)
         for e in range(first, last):
+            if scattered and e + AHEAD < last:
+                ahead = tag(s, m, n, i, e + AHEAD)
+                low.prefetch(w, np.int64(ahead))
             j = far(s, m, n, i, e)
             if inside(j, y.shape[0]):
                 y[j] += times(weight(w, tag(s, m, n, i, e)), element)
@@ -199,20 +245,24 @@ def _edge_adder(layout: str, transpose: bool, event: str, one: bool, half: str |
     return add
 
 
-def _scatter_plan(layout: str, transpose: bool, event: str, by_line: bool) -> Any:
+def _scatter_plan(layout: str, transpose: bool, event: str, one: bool) -> Any:
     """Make the plan of a scatter: as many private buffers as threads, if there is work for them."""
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    walk = LAYOUTS[layout].towards(transpose)[0]
+    edge_ns = EDGE_NS if walk is None or walk.direct or one else SCATTERED_NS
+    counted = event == 'BINARY' and walk is not None
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         x, y = ins[-1], outs[0]
         m, n = extents(x, y)
         edges = count(ins[1:-1], m, n)
-        if event == 'BINARY' and by_line and edges > PARALLEL_EDGES:
+        if counted and edges * edge_ns > 2 * WAKE_NS:
             edges = edges // max(x.shape[0], 1) * count_true(x)
-        wide = threads > 1 and edges > PARALLEL_EDGES and edges > 2 * y.shape[0]
-        chunks = max(threads if wide else 1, min(64, edges >> PRIVATE_SHIFT))
-        return chunks, (chunks * y.shape[0] * y.itemsize if chunks > 1 else 0), edges
+        ns = edges * edge_ns
+        chunks = threads if worth_buffers(ns, threads, y.shape[0]) else 1
+        chunks = max(chunks, min(64, edges >> PRIVATE_SHIFT))
+        return chunks, (chunks * y.shape[0] * y.itemsize if chunks > 1 else 0), ns
 
     return plan
 
@@ -223,12 +273,13 @@ def scatter_vector(
     """``y[far] += weight * e(x)[i]`` for every active line ``i`` of the input."""
     by_line = LAYOUTS[layout].towards(transpose)[0] is not None
     if by_line:
-        add = _active_lines(event, _line_adder(layout, transpose, event, one, half))
+        adder = _line_adder(layout, transpose, event, one, half)
+        add = _active_lines(event, adder, _line_fetcher(layout, transpose, one))
     else:
         add = _edge_adder(layout, transpose, event, one, half)
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         w, s, x, y = ins[0], ins[1:-1], ins[-1], outs[0]
         m, n = extents(x, y)
@@ -240,7 +291,7 @@ def scatter_vector(
         first, last = part_of(x.shape[0] if by_line else edges, chunk, chunks)
         add(first, last, x, (w, s, m, n, edges, target))
 
-    @fast
+    @whole
     def reduce(chunk, chunks, ins, outs, scratch):
         y = outs[0]
         out = y.shape[0]
@@ -253,4 +304,4 @@ def scatter_vector(
                 for j in range(first, last):
                     y[j] += parts[c, j]
 
-    return Phases(_scatter_plan(layout, transpose, event, by_line), (body, reduce))
+    return Phases(_scatter_plan(layout, transpose, event, one), (body, reduce))

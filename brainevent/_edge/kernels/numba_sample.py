@@ -12,6 +12,7 @@ from brainevent._edge.kernels.numba_parts import (
     jit,
     line,
     part_of,
+    whole,
 )
 from brainevent._edge.layout import LAYOUTS
 from brainevent._op.numba_ffi.compile import Phases
@@ -45,7 +46,7 @@ def _extents(transpose: bool) -> Any:
 def _plan(layout: str, transpose: bool, rank: int) -> Any:
     extents, count = _extents(transpose), edge_count(LAYOUTS[layout])
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         m, n = extents(ins[-2], ins[-1])
         work = count(ins[:-2], m, n) * (1 if rank == 1 else ins[-1].shape[1])
@@ -70,7 +71,7 @@ def sample_lines(layout: str, key: str, transpose: bool, event: str, rank: int) 
             else:
                 out[e] = 0
 
-    @jit
+    @whole
     def clear(chunk, chunks, ins, outs, scratch):
         """Rows need not cover all edges when offsets are wrong: what no row owns is zero."""
         s, x, y = ins[:-2], ins[-2], ins[-1]
@@ -86,7 +87,7 @@ def sample_lines(layout: str, key: str, transpose: bool, event: str, rank: int) 
         for e in range(head if chunk == 0 else 0):
             out[e] = 0
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         s, x, y = ins[:-2], ins[-2], ins[-1]
         m, n = extents(x, y)
@@ -104,7 +105,7 @@ def sample_edges(layout: str, key: str, transpose: bool, event: str, rank: int) 
     ends = jit(LAYOUTS[layout].edge)
     dot, extents, count = _dot(event, rank), _extents(transpose), edge_count(LAYOUTS[layout])
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         s, x, y = ins[:-2], ins[-2], ins[-1]
         m, n = extents(x, y)

@@ -78,6 +78,25 @@ def words(typing: Any, address: Any, n: Any) -> Any:
 
 
 @intrinsic
+def row_part(typing: Any, matrix: Any, i: Any, first: Any, width: Any) -> Any:
+    """View ``matrix[i, first : first + width]`` of a C-contiguous matrix as a vector."""
+    vector = types.Array(matrix.dtype, 1, 'C', readonly=not matrix.mutable)
+
+    def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        struct = ctx.make_array(sig.args[0])(ctx, b, args[0])
+        columns = b.extract_value(struct.shape, 1)
+        data = b.gep(struct.data, [b.add(b.mul(args[1], columns), args[2])])
+        item = ctx.get_abi_sizeof(ctx.get_data_type(vector.dtype))
+        view = ctx.make_array(vector)(ctx, b)
+        populate_array(
+            view, data=data, shape=[args[3]], strides=[_WORD(item)], itemsize=item, meminfo=None
+        )
+        return view._getvalue()
+
+    return vector(matrix, _I64, _I64, _I64), codegen
+
+
+@intrinsic
 def call_with(typing: Any, function: Any, argument: Any) -> Any:
     """Call the C function at an address with one pointer-sized argument and result."""
 

@@ -45,12 +45,17 @@ class Recipe:
 
 
 def call(
-    recipe: Recipe, operands: Sequence[Array], outs: Sequence[jax.ShapeDtypeStruct], levels: int = 0
+    recipe: Recipe,
+    operands: Sequence[Array],
+    outs: Sequence[jax.ShapeDtypeStruct],
+    levels: int = 0,
+    aliases: dict[int, int] | None = None,
 ) -> list[Array]:
     """Call a kernel of the house inside a traced program.
 
     Every operand and result has ``levels`` leading batch axes, of its own length or of length
-    one. Inputs of 16 bits reach the kernel as their bits.
+    one. Inputs of 16 bits reach the kernel as their bits. ``aliases`` maps inputs to results that
+    start as the input's content, in its own memory where nobody else needs that.
     """
     raw = [
         jax.lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.name in _HALVES else x
@@ -59,7 +64,7 @@ def call(
     ins = tuple((x.dtype.name, x.ndim - levels) for x in raw)
     results = tuple((np.dtype(o.dtype).name, len(o.shape) - levels) for o in outs)
     target = _target(recipe, ins, results, config.cpu_threads())
-    values = jax.ffi.ffi_call(target, list(outs))(*raw)
+    values = jax.ffi.ffi_call(target, list(outs), input_output_aliases=aliases)(*raw)
     return list(values)
 
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native kernels of plasticity: weights of the connections that fired are changed in place.
+
+The result's memory holds the old weights when a kernel starts: XLA gives it the operand's own
+where it may, else a copy.
+"""
+
+from typing import Any
+
+from brainevent._edge.kernels.numba_parts import (
+    PARALLEL_EDGES,
+    count_true,
+    edge_count,
+    inside,
+    jit,
+    line,
+    part_of,
+)
+from brainevent._edge.kernels.numba_product import _active_lines, _matrix_extents
+from brainevent._edge.layout import LAYOUTS
+from brainevent._op.numba_ffi.compile import Phases
+
+
+def _plan(layout: str, transpose: bool, by_line: bool) -> Any:
+    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+
+    @jit
+    def plan(ins, outs, threads):
+        x = ins[-2]
+        m, n = extents(x, ins[-1])
+        edges = count(ins[1:-2], m, n)
+        if by_line:
+            edges = edges // max(x.shape[0], 1) * count_true(x)
+        return (threads * 8 if threads > 1 and edges > PARALLEL_EDGES else 1), 0, edges
+
+    return plan
+
+
+def update_lines(layout: str, key: str, transpose: bool) -> Phases:
+    """``w[tag] += y[far]`` along every line of the input that fired."""
+    walk = LAYOUTS[layout].towards(transpose)[0]
+    path, direct = line(walk), walk.direct
+    span, far, tag = path.span, path.far, path.tag
+    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+
+    @jit
+    def visit(i, element, args):
+        w, s, m, n, edges, y = args
+        first, last = span(s, m, n, i, edges)
+        for e in range(first, last):
+            j = far(s, m, n, i, e)
+            t = tag(s, m, n, i, e)
+            if inside(j, y.shape[0]) and (direct or inside(t, w.shape[0])):
+                w[t] += y[j]
+
+    over = _active_lines('BINARY', visit)
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        s, x, y, w = ins[1:-2], ins[-2], ins[-1], outs[0]
+        m, n = extents(x, y)
+        first, last = part_of(x.shape[0], chunk, chunks)
+        over(first, last, x, (w, s, m, n, count(s, m, n), y))
+
+    return Phases(_plan(layout, transpose, True), (body,))
+
+
+def update_against_lines(layout: str, key: str, transpose: bool) -> Phases:
+    """The same for a layout that can be walked along the other axis only: every edge is asked."""
+    walk = LAYOUTS[layout].towards(transpose)[1]
+    path, direct = line(walk), walk.direct
+    span, far, tag = path.span, path.far, path.tag
+    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        s, x, y, w = ins[1:-2], ins[-2], ins[-1], outs[0]
+        m, n = extents(x, y)
+        edges = count(s, m, n)
+        first, last = part_of(y.shape[0] if count_true(x) else 0, chunk, chunks)
+        for i in range(first, last):
+            step = y[i]
+            start, stop = span(s, m, n, i, edges)
+            for e in range(start, stop):
+                j = far(s, m, n, i, e)
+                if inside(j, x.shape[0]) and x[j]:
+                    t = tag(s, m, n, i, e)
+                    if direct or inside(t, w.shape[0]):
+                        w[t] += step
+
+    return Phases(_plan(layout, transpose, False), (body,))
+
+
+def update_edges(layout: str, key: str, transpose: bool) -> Phases:
+    """The same for a layout without lines."""
+    ends = jit(LAYOUTS[layout].edge)
+    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        s, x, y, w = ins[1:-2], ins[-2], ins[-1], outs[0]
+        m, n = extents(x, y)
+        first, last = part_of(count(s, m, n), chunk, chunks)
+        for e in range(first, last):
+            row, col = ends(s, m, n, e)
+            source, target = (row, col) if transpose else (col, row)
+            if inside(source, x.shape[0]) and inside(target, y.shape[0]) and x[source]:
+                w[e] += y[target]
+
+    return Phases(_plan(layout, transpose, False), (body,))

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plasticity in both CPU backends: which native kernel serves which layout, and plain JAX."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brainevent._edge.kernels.jax_raw import _PLATFORMS, _over_levels
+from brainevent._edge.kernels.numba_cpu import _HALVES, _HOME, _layout_key, _like, _walkable
+from brainevent._edge.operator import Spec
+from brainevent._edge.update import UPDATE, by_gathering
+from brainevent._op.numba_ffi import native
+from brainevent._typing import Array
+
+
+@UPDATE.kernel('numba', 'cpu', supports=_walkable)
+def update(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Callable[..., Any]:
+    """Walk lines that fired if there are such lines; weights change in their own memory."""
+    (out,) = outs
+    inward, outward = spec.layout.towards(spec.transpose)
+    factory = 'update_lines' if inward else 'update_against_lines' if outward else 'update_edges'
+    names = (spec.layout.name, _layout_key(spec.layout), spec.transpose)
+    recipe = native.Recipe(_HOME + 'numba_update', factory, names)
+
+    def kernel(w: Array, *operands: Array) -> list[Array]:
+        *arrays, x, y = operands
+        acc = jnp.dtype('float32') if w.dtype.name in _HALVES else w.dtype
+        # the result takes the weights' memory, so a batch has its own weights from the start
+        w = jnp.broadcast_to(w.astype(acc), out.shape)
+        ins = [w, *arrays, spec.event.active(x), y.astype(acc)]
+        result = [_like(out.shape, acc)]
+        value = native.call(recipe, ins, result, levels=spec.levels, aliases={0: 0})[0]
+        return [value.astype(out.dtype)]
+
+    return kernel
+
+
+@UPDATE.kernel('jax_raw', *_PLATFORMS)
+def update_reference(
+    *, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any
+) -> Callable[..., Any]:
+    """Ask every edge."""
+    return _over_levels(by_gathering(spec=spec, outs=outs), spec.levels, outs[0])

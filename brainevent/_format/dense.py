@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dense matrices: every row owns an edge to every column. Also the door of ``events @ anything``.
+
+``as_matrix`` turns whatever stands beside an event array into a matrix.
+"""
+
+from typing import Any, ClassVar, Self
+
+import brainunit as u
+import jax
+import jax.numpy as jnp
+
+from brainevent._edge import STORED, Event, Layout, Products, Walk, unwrap
+from brainevent._edge.operands import as_array, check_shape, split_unit
+from brainevent._error import DtypeError, ShapeError, expect
+from brainevent._format.base import DataRepresentation, StoredMatrix
+from brainevent._typing import Array, Shape
+
+__all__ = ['Dense', 'as_matrix', 'binary_densemm', 'binary_densemv']
+
+
+def _edges(arrays: tuple[Array, ...], shape: Shape) -> tuple[Array, Array]:
+    m, n = shape
+    dtype = jnp.int32 if max(m, n) < 2**31 else jnp.int64
+    row, col = jnp.arange(m, dtype=dtype), jnp.arange(n, dtype=dtype)
+    return jnp.repeat(row, n, total_repeat_length=m * n), jnp.tile(col, m)
+
+
+def _sound(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
+    """There is no structure that could be wrong."""
+
+
+# ---- native walks: edge e is row e // n, column e % n ----
+
+
+def _row_span(s, m, n, i):  # type: ignore[no-untyped-def]
+    return i * n, (i + 1) * n
+
+
+def _row_far(s, m, n, i, e):  # type: ignore[no-untyped-def]
+    return e - i * n
+
+
+def _row_tag(s, m, n, i, e):  # type: ignore[no-untyped-def]
+    return e
+
+
+def _column_span(s, m, n, j):  # type: ignore[no-untyped-def]
+    return j * m, (j + 1) * m
+
+
+def _column_far(s, m, n, j, e):  # type: ignore[no-untyped-def]
+    return e - j * m
+
+
+def _column_tag(s, m, n, j, e):  # type: ignore[no-untyped-def]
+    return (e - j * m) * n + j
+
+
+DENSE_LAYOUT = Layout(
+    name='dense',
+    arrays=(),
+    ranks=(),
+    edges=_edges,
+    count=lambda arrays, shape: shape[0] * shape[1],
+    check_shapes=_sound,
+    check_values=_sound,
+    walk=Walk(_row_span, _row_far, _row_tag),
+    cowalk=Walk(_column_span, _column_far, _column_tag, direct=False),
+)
+
+DENSE_PRODUCTS = Products(DENSE_LAYOUT, STORED, 'dense')
+densemv_p, densemm_p = DENSE_PRODUCTS.primitives(Event.REAL)
+binary_densemv_p, binary_densemm_p = DENSE_PRODUCTS.primitives(Event.BINARY)
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class Dense(StoredMatrix):
+    """Dense matrix whose products with events visit active rows or columns only.
+
+    Parameters
+    ----------
+    data : array_like or Quantity, shape (m, n)
+        The weights, in any unit.
+    shape : tuple of int, optional
+        Checked against the shape of ``data``.
+    backend : str, optional
+        Demand a backend for every product of this matrix.
+    buffers : dict, optional
+        Named values carried along.
+
+    Raises
+    ------
+    ShapeError
+        If ``data`` does not have two axes, or another shape than ``shape``.
+
+    Notes
+    -----
+    Products with plain arrays are JAX's own; products with events add up rows, or pick columns,
+    of active elements.
+
+    Examples
+    --------
+    >>> import brainevent, jax.numpy as jnp
+    >>> W = brainevent.Dense(jnp.array([[1., 2.], [3., 4.], [5., 6.]]))
+    >>> brainevent.BinaryArray([True, False, True]) @ W
+    Array([6., 8.], dtype=float32)
+    >>> W @ jnp.ones(2)
+    Array([ 3.,  7., 11.], dtype=float32)
+    """
+
+    structure: ClassVar[tuple[str, ...]] = ()
+    families: ClassVar = (DENSE_PRODUCTS, DENSE_PRODUCTS)
+
+    def __init__(
+        self, data: Any, *, shape: Any = None, backend: str | None = None, buffers: Any = None
+    ) -> None:
+        if isinstance(data, tuple) and len(data) == 1:
+            (data,) = data
+        number, unit = split_unit(data)
+        number = as_array('Dense', 'data', number)
+        wanted = None if shape is None else check_shape('Dense', shape)
+        expect(
+            number.ndim == 2 and wanted in (None, number.shape),
+            ShapeError,
+            'Dense',
+            '`data` does not fit.',
+            expected='two axes' if wanted is None else f'shape {wanted}',
+            got=lambda: f'shape {number.shape}',
+        )
+        self._set(shape=number.shape, backend=backend, mirror=(), _buffers=dict(buffers or {}))
+        self._set(data=number if unit is None else u.Quantity(number, unit=unit))
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, backend: str | None = None, buffers: Any = None) -> Self:
+        """Make a matrix of a dense array; the same as the constructor.
+
+        Parameters
+        ----------
+        mat : array_like or Quantity, shape (m, n)
+        backend : str, optional
+        buffers : dict, optional
+
+        Returns
+        -------
+        Dense
+        """
+        return cls(mat, backend=backend, buffers=buffers)
+
+    def _own_data(self, data: Any) -> Any:
+        number, unit = split_unit(data)
+        number = as_array('Dense', 'data', number)
+        expect(
+            number.shape == self.shape,
+            ShapeError,
+            'Dense',
+            '`data` does not fit.',
+            expected=lambda: f'shape {self.shape}',
+            got=lambda: f'shape {number.shape}',
+        )
+        return number if unit is None else u.Quantity(number, unit=unit)
+
+    def transpose(self, axes: Any = None) -> 'Dense':
+        """Return the transpose."""
+        turned = self._turned(Dense, axes)
+        return turned._set(data=self.data.T)  # type: ignore[no-any-return]
+
+    def with_mirror(self) -> Self:
+        """Return the matrix itself: it can be walked by row and by column as it is."""
+        return self
+
+    def todense(self) -> Any:
+        """Return the weights."""
+        return self.data
+
+
+def as_matrix(x: Any) -> Any:
+    """Take whatever can stand beside an event array in a product as a matrix.
+
+    Parameters
+    ----------
+    x : matrix, or array_like or Quantity of shape (m, n), or sparse matrix of scipy or JAX
+
+    Returns
+    -------
+    Matrix
+        Matrices of this package as they are, arrays as `Dense` without a copy.
+
+    Raises
+    ------
+    ShapeError
+        If an array does not have two axes.
+    DtypeError
+        If ``x`` is no array at all.
+    """
+    if isinstance(x, DataRepresentation):
+        return x
+    x = unwrap(x)[0]
+    if not isinstance(x, (jax.Array, u.Quantity)):
+        x = as_array('events @ x', 'x', x)
+    shape = x.shape
+    expect(
+        len(shape) == 2,
+        ShapeError,
+        'events @ x',
+        'the other side is no matrix.',
+        expected='two axes',
+        got=lambda: f'shape {shape}',
+    )
+    new = object.__new__(Dense)
+    return new._set(shape=shape, backend=None, mirror=(), _buffers={}, data=x)
+
+
+def _product(
+    where: str, weights: Any, spikes: Any, transpose: bool, rank: int, backend: str | None
+) -> Any:
+    """Multiply dense weights by events as functions are given them."""
+    matrix = Dense(weights, backend=backend)
+    value = unwrap(spikes)[0]
+    if not isinstance(value, (jax.Array, u.Quantity)):
+        value = as_array(where, 'spikes', value)
+    expect(
+        value.ndim == rank,
+        ShapeError,
+        where,
+        '`spikes` has the wrong number of axes.',
+        expected=f'{rank}',
+        got=lambda: f'shape {value.shape}',
+        remedy=f'use binary_densem{"mv"[2 - rank]}',
+    )
+    return DENSE_PRODUCTS(
+        where,
+        matrix.params,
+        (),
+        value,
+        shape=matrix.shape,
+        transpose=transpose,
+        event=Event.BINARY,
+        backend=backend,
+        checked=True,
+    )
+
+
+def binary_densemv(
+    weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None
+) -> Any:
+    """Multiply a dense matrix by an event vector.
+
+    Parameters
+    ----------
+    weights : Array or Quantity, shape (m, n)
+        Of any numeric dtype and unit.
+    spikes : Array or BinaryArray, shape (n,), or (m,) with ``transpose``
+        An element counts exactly one when it is True or greater than zero, else nothing.
+    transpose : bool
+        Multiply by the transpose: the sum of the active rows.
+    backend : str, optional
+        Demand a backend.
+
+    Returns
+    -------
+    Array or Quantity, shape (m,), or (n,) with ``transpose``
+        In the dtype and unit of the weights.
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        If an operand does not fit.
+    KernelNotAvailableError
+        If ``backend`` is given and cannot serve the call.
+
+    Examples
+    --------
+    >>> import brainevent, jax.numpy as jnp
+    >>> W = jnp.array([[1., 2.], [3., 4.], [5., 6.]])
+    >>> brainevent.binary_densemv(W, jnp.array([True, False, True]), transpose=True)
+    Array([6., 8.], dtype=float32)
+    >>> brainevent.binary_densemv(W, jnp.array([False, True]))
+    Array([2., 4., 6.], dtype=float32)
+    """
+    return _product('binary_densemv', weights, spikes, transpose, 1, backend)
+
+
+def binary_densemm(
+    weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None
+) -> Any:
+    """Multiply a dense matrix by events in a matrix of shape ``(n, k)``, or ``(m, k)`` transposed.
+
+    Like `binary_densemv` for every column of ``spikes``.
+
+    Examples
+    --------
+    >>> import brainevent, jax.numpy as jnp
+    >>> W = jnp.array([[1., 2.], [3., 4.]])
+    >>> brainevent.binary_densemm(W, jnp.array([[True, True], [False, True]]))
+    Array([[1., 3.],
+           [3., 7.]], dtype=float32)
+    """
+    return _product('binary_densemm', weights, spikes, transpose, 2, backend)
