@@ -20,6 +20,7 @@ FLOORS = {
     '_error': 1,
     '_typing': 1,
     '_compat': 1,
+    '_version': 1,
     'config': 1,
     'errors': 1,
     '_op': 2,

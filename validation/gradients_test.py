@@ -50,7 +50,7 @@ def problem(fmt):
     """A sparse matrix, its weights, and input currents."""
     rng = np.random.default_rng(SEED)
     dense = np.where(rng.random((N, N)) < 0.3, rng.normal(0, 0.6, (N, N)), 0.0)
-    matrix = {'csr': be.CSR, 'csc': be.CSC, 'coo': be.COO}[fmt].fromdense(jnp.asarray(dense))
+    matrix = getattr(be, fmt).fromdense(jnp.asarray(dense))
     return matrix, jnp.asarray(rng.normal(0.25, 0.2, (STEPS, N)))
 
 
@@ -124,7 +124,7 @@ def forward(f, x):
     return np.asarray(push(jnp.eye(x.size))).reshape(x.shape)
 
 
-formats = pytest.mark.parametrize('fmt', ['csr', 'csc', 'coo'])
+formats = pytest.mark.parametrize('fmt', ['CSR', 'CSC', 'COO'])
 
 
 @formats
@@ -189,7 +189,7 @@ def test_modes_are_adjoint_through_the_whole_run(fmt):
 
 
 def test_curvature_is_that_of_dense():
-    sparse, dense, _, (w, current) = programs('csr', 'graded')
+    sparse, dense, _, (w, current) = programs('CSR', 'graded')
     direction = jnp.cos(jnp.arange(w.size, dtype=w.dtype))
 
     def curvature(f):

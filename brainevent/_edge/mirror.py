@@ -49,10 +49,11 @@ def mirror(layout: Layout, arrays: Sequence[Array], shape: tuple[int, int]) -> t
     spec = Spec(layout, STORED, shape)
     count = layout.count(tuple(arrays), shape)
     dtype = jnp.int32 if count < 2**31 else jnp.int64
+    each = struct((count,), dtype)
     outs = [
         out
         for lines in (shape[1:] if layout.walk else shape)
-        for out in (struct((count,), jnp.int32), struct((lines + 1,), dtype), struct((count,), dtype))
+        for out in (struct((count,), jnp.int32), struct((lines + 1,), dtype), each)
     ]
     if any(map(is_tracer, arrays)):
         return tuple(op(*arrays, outs=outs, spec=spec))

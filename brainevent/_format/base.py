@@ -22,6 +22,11 @@ from brainevent._edge.operands import (
     with_unit,
 )
 from brainevent._error import ShapeError, UnsupportedOperationError, expect, explain
+from brainevent._format.algebra import Algebra
+from brainevent._format.bridge import FORMATS, Bridge
+from brainevent._format.indexing import Indexing
+from brainevent._format.plasticity import Plasticity
+from brainevent._format.scaling import Scaling
 from brainevent._typing import Array
 
 __all__ = ['DataRepresentation', 'Matrix', 'StoredMatrix']
@@ -254,7 +259,7 @@ class Matrix(DataRepresentation, abc.ABC):
         return self.products.layout.count(self.arrays, self.layout_shape)
 
 
-class StoredMatrix(Matrix):
+class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Matrix):
     """A matrix with stored weights: one for all entries, or one each.
 
     A format names its structure arrays and the two families that multiply it: as it is stored,
@@ -262,10 +267,16 @@ class StoredMatrix(Matrix):
     """
 
     structure: ClassVar[tuple[str, ...]]
+    static: ClassVar[tuple[str, ...]] = ('shape', 'backend')
     families: ClassVar[tuple[Products, Products]]
 
     data: Any
     mirror: tuple[Array, ...]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Enter the table of formats; a subclass elsewhere that has a name of ours stays out."""
+        super().__init_subclass__(**kwargs)
+        FORMATS.setdefault(cls.__name__, cls)
 
     def _fill(
         self,
@@ -347,6 +358,10 @@ class StoredMatrix(Matrix):
         layout = self.products.layout
         return self._with(mirror=mirror(layout, self.arrays, self.layout_shape))
 
+    def build_weight_indices(self) -> Self:
+        """Return the same matrix with a mirror; the older name of `with_mirror`."""
+        return self.with_mirror()
+
     def _with(self, **fields: Any) -> Self:
         new = object.__new__(type(self))
         return new._set(**{**self.__dict__, **fields})
@@ -383,21 +398,25 @@ class StoredMatrix(Matrix):
 
     def tree_flatten_with_keys(self) -> tuple[Any, Any]:
         """Show weights and structure as leaves, named."""
-        names = ('data', *self.structure, 'mirror')
-        leaves = [(jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in names]
-        return leaves, (self.shape, self.backend)
+        leaves, static = self.tree_flatten()
+        keys = map(jax.tree_util.GetAttrKey, self._leaf_names())
+        return list(zip(keys, leaves, strict=True)), static
 
     def tree_flatten(self) -> tuple[Any, Any]:
         """Show weights and structure as leaves."""
-        names = ('data', *self.structure, 'mirror')
-        return tuple(getattr(self, name) for name in names), (self.shape, self.backend)
+        leaves = tuple(getattr(self, name) for name in self._leaf_names())
+        return leaves, tuple(getattr(self, name) for name in self.static)
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Any) -> Self:
         """Put a matrix together from whatever stands for its leaves."""
-        shape, backend = static
-        fields = dict(zip(('data', *cls.structure, 'mirror'), leaves, strict=True))
-        return object.__new__(cls)._set(shape=shape, backend=backend, _buffers={}, **fields)
+        fields = dict(zip(cls._leaf_names(), leaves, strict=True))
+        fields.update(zip(cls.static, static, strict=True))
+        return object.__new__(cls)._set(_buffers={}, **fields)
+
+    @classmethod
+    def _leaf_names(cls) -> tuple[str, ...]:
+        return ('data', *cls.structure, 'mirror')
 
     # ---- dense views ----------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from brainevent._edge.operands import as_index, check_shape
 from brainevent._error import OptionError, expect
 from brainevent._format.base import StoredMatrix
 from brainevent._format.compressed import CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
+from brainevent._format.convert import coo2csr, coo_to_csc_index
 
 __all__ = ['CSC', 'CSR', 'binary_csrmm', 'binary_csrmv', 'csrmm', 'csrmv']
 
@@ -47,9 +48,19 @@ class _Compressed(StoredMatrix):
         )
         self._set(indptr=_offsets(type(self).__name__, self.indptr, indptr_dtype))
 
-    def build_weight_indices(self) -> Self:
-        """Return the same matrix with a mirror; the older name of `with_mirror`."""
-        return self.with_mirror()
+    @classmethod
+    def _fromcoo(cls, coo: Any, **options: Any) -> Self:
+        sort = coo_to_csc_index if cls.flipped else coo2csr
+        indptr, indices, order = sort(coo.row, coo.col, shape=coo.shape)
+        return cls(
+            coo._reordered(order),
+            indices,
+            indptr,
+            shape=coo.shape,
+            backend=coo.backend,
+            check_structure=False,
+            **options,
+        )
 
 
 def _offsets(where: str, indptr: jax.Array, wanted: str) -> jax.Array:

@@ -4,6 +4,8 @@
 ``as_matrix`` turns whatever stands beside an event array into a matrix.
 """
 
+import operator
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import brainunit as u
@@ -14,6 +16,7 @@ from brainevent._edge import STORED, Event, Layout, Products, Walk, unwrap
 from brainevent._edge.operands import as_array, check_shape, split_unit
 from brainevent._error import DtypeError, ShapeError, expect
 from brainevent._format.base import DataRepresentation, StoredMatrix
+from brainevent._format.indexing import map_number, row_ids
 from brainevent._typing import Array, Shape
 
 __all__ = ['Dense', 'as_matrix', 'binary_densemm', 'binary_densemv']
@@ -72,6 +75,22 @@ DENSE_LAYOUT = Layout(
 DENSE_PRODUCTS = Products(DENSE_LAYOUT, STORED, 'dense')
 densemv_p, densemm_p = DENSE_PRODUCTS.primitives(Event.REAL)
 binary_densemv_p, binary_densemm_p = DENSE_PRODUCTS.primitives(Event.BINARY)
+
+# Without events there is nothing to skip: JAX's own product is the one to beat, and is not beaten.
+for _op in (densemv_p, densemm_p, *DENSE_PRODUCTS.samples.values()):
+    _op.set_default('cpu', 'jax_raw')
+
+
+def _elementwise(op: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
+    """Make a method that combines weights with anything that broadcasts to their shape."""
+
+    def method(self: Any, other: Any) -> Any:
+        other = other.todense() if isinstance(other, StoredMatrix) else unwrap(other)[0]
+        return self.with_data(op(other, self.data) if reflected else op(self.data, other))
+
+    method.__name__ = f'__{"r" * reflected}{op.__name__}__'
+    method.__qualname__ = f'Dense.{method.__name__}'
+    return method
 
 
 @jax.tree_util.register_pytree_with_keys_class
@@ -165,6 +184,40 @@ class Dense(StoredMatrix):
         turned = self._turned(Dense, axes)
         return turned._set(data=self.data.T)  # type: ignore[no-any-return]
 
+    def __getitem__(self, index: Any) -> Any:
+        """Return a part of the weights, as numpy does it.
+
+        A traced index outside the matrix gives zeros, a concrete one an `IndexRangeError`.
+        """
+        parts = index if isinstance(index, tuple) else (index,)
+        return self.data[index] if any(p is None for p in parts) else super().__getitem__(index)
+
+    def _rows(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.data[index]
+        return self._filled(row_ids('Dense', index, self.shape[0]))
+
+    def _elements(self, row: Any, col: Any) -> Any:
+        m, n = self.shape
+        return self._filled((row_ids('Dense', row, m), row_ids('Dense', col, n)))
+
+    def _filled(self, ids: Any) -> Any:
+        return map_number(lambda x: x.at[ids].get(mode='fill', fill_value=0), self.data)
+
+    def slice_rows(self, index: Any) -> 'Dense':
+        """Return some rows as a matrix.
+
+        Parameters
+        ----------
+        index : int, slice or array of int or bool
+
+        Returns
+        -------
+        Dense
+        """
+        rows = self[index]
+        return Dense(rows.reshape(-1, self.shape[1]), backend=self.backend)
+
     def with_mirror(self) -> Self:
         """Return the matrix itself: it can be walked by row and by column as it is."""
         return self
@@ -172,6 +225,19 @@ class Dense(StoredMatrix):
     def todense(self) -> Any:
         """Return the weights."""
         return self.data
+
+    def _spread(self, data: Any) -> Any:
+        return data.reshape(self.shape)
+
+    __mul__, __rmul__ = _elementwise(operator.mul), _elementwise(operator.mul, True)
+    __add__, __radd__ = _elementwise(operator.add), _elementwise(operator.add, True)
+    __sub__, __rsub__ = _elementwise(operator.sub), _elementwise(operator.sub, True)
+    __mod__, __rmod__ = _elementwise(operator.mod), _elementwise(operator.mod, True)
+    __pow__, __rpow__ = _elementwise(operator.pow), _elementwise(operator.pow, True)
+    __truediv__ = _elementwise(operator.truediv)
+    __rtruediv__ = _elementwise(operator.truediv, True)
+    __floordiv__ = _elementwise(operator.floordiv)
+    __rfloordiv__ = _elementwise(operator.floordiv, True)
 
 
 def as_matrix(x: Any) -> Any:

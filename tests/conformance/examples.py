@@ -49,16 +49,61 @@ def _csr(rng, shape, edges):
     return Example((col, _offsets(row, shape[0])), row, col)
 
 
+def _by(near, far, lines):
+    """List edges by their near end: the far ends, the offsets, and where the weights are."""
+    tag = np.argsort(near, kind='stable').astype(np.int32)
+    return far[tag], _offsets(near, lines), tag
+
+
 def _csr_mirror(rng, shape, edges):
     rows = _csr(rng, shape, edges)
-    tag = np.argsort(rows.col, kind='stable').astype(np.int32)
-    mirror = (rows.row[tag], _offsets(rows.col, shape[1]), tag)
+    mirror = _by(rows.col, rows.row, shape[1])
     return Example(rows.arrays + mirror, rows.row, rows.col)
+
+
+def _csr_tagged(rng, shape, edges):
+    row, col = _random_edges(rng, shape, edges)
+    return Example(_by(row, col, shape[0]), row, col)
+
+
+def _coo(rng, shape, edges):
+    row, col = _random_edges(rng, shape, edges)
+    return Example((row, col), row, col)
+
+
+def _coo_mirror(rng, shape, edges):
+    row, col = _random_edges(rng, shape, edges)
+    mirror = _by(row, col, shape[0]) + _by(col, row, shape[1])
+    return Example((row, col, *mirror), row, col)
+
+
+def _fcn(rng, shape, edges):
+    width = 0 if 0 in shape else max(1, edges // shape[0])
+    indices = rng.integers(0, max(shape[1], 1), (shape[0], width)).astype(np.int32)
+    row = np.repeat(np.arange(shape[0], dtype=np.int32), width)
+    return Example((indices,), row, indices.reshape(-1))
+
+
+def _fcn_mirror(rng, shape, edges):
+    table = _fcn(rng, shape, edges)
+    mirror = _by(table.col, table.row, shape[1])
+    return Example(table.arrays + mirror, table.row, table.col)
+
+
+def _dense(rng, shape, edges):
+    row, col = np.indices(shape, np.int32).reshape(2, -1)
+    return Example((), row, col)
 
 
 MAKERS: dict[str, Callable[..., Example]] = {
     'csr': _csr,
     'csr_mirror': _csr_mirror,
+    'csr_tagged': _csr_tagged,
+    'coo': _coo,
+    'coo_mirror': _coo_mirror,
+    'fcn': _fcn,
+    'fcn_mirror': _fcn_mirror,
+    'dense': _dense,
 }
 
 

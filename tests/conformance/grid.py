@@ -89,23 +89,39 @@ def weight_kinds(stem):
 
 
 def full_grid():
-    """Return every case in float32."""
+    """Return every case in float32.
+
+    Layouts with an index of their own read weights like those without: they take turns.
+    """
     return [
         Case(stem, backend, event, transpose, rank, weights)
         for stem in STEMS
         for backend in backends(stem)
-        for event in Event
-        for transpose in (False, True)
-        for rank in RANKS
-        for weights in weight_kinds(stem)
+        for k, (event, transpose, rank) in enumerate(itertools.product(Event, (False, True), RANKS))
+        for weights in _in_turn(stem, k)
     ]
+
+
+def _in_turn(stem, k):
+    kinds = weight_kinds(stem)
+    return kinds if '_' not in stem else (kinds[k % len(kinds)],)
+
+
+def turned_grid():
+    """Return every family, backend, event, direction and rank in float32; weights take turns."""
+    seen = {}
+    for case in full_grid():
+        key = (case.stem, case.backend, case.event, case.transpose, case.rank)
+        seen.setdefault(key, []).append(case)
+    return [cases[k % len(cases)] for k, cases in enumerate(seen.values())]
 
 
 def dtype_grid():
     """Return every event, direction and rank in every other dtype; each dtype on one family."""
+    plain = [stem for stem in STEMS if '_' not in stem]
     cases = []
     for k, dtype in enumerate(DTYPES):
-        stem = STEMS[k % len(STEMS)]
+        stem = plain[k % len(plain)]
         kinds = itertools.cycle(weight_kinds(stem))
         for event, transpose, rank in itertools.product(Event, (False, True), RANKS):
             weights = next(kinds)
@@ -117,12 +133,12 @@ def dtype_grid():
 
 
 def every_dtype():
-    """Return every family and backend in every dtype, once."""
+    """Return every family and backend in 16 and in 64 bits."""
     return [
         Case(stem, backend, Event.BINARY, False, 'vector', weight_kinds(stem)[0], dtype)
         for stem in STEMS
         for backend in backends(stem)
-        for dtype in DTYPES
+        for dtype in ('float16', 'float64')
     ]
 
 

@@ -7,3 +7,4 @@ The first kernel registered on a platform is its default: native code before the
 from brainevent._edge.kernels import numba_cpu as numba_cpu  # noqa: I001 -- order is preference
 from brainevent._edge.kernels import jax_raw as jax_raw
 from brainevent._edge.kernels import update as update
+from brainevent._edge.kernels import dense as dense

@@ -109,7 +109,7 @@ def _scatter_edges(
         weight = jnp.asarray(spec.weight.value(params, tag), acc)
         weight = wide(weight) if weight.ndim else weight
         counts = wide(source < x.shape[0])
-        if active is not None:  # a weight that a silent element would meet must not show, NaN or not
+        if active is not None:  # what a silent element would meet must not show, NaN or not
             counts &= _take(active, source)
         term = weight if spec.event is Event.BINARY else weight * _take(values, source)
         return y.at[target].add(jnp.where(counts, term, 0), mode='drop')
@@ -130,9 +130,7 @@ def _scatter_edges(
     return jax.lax.fori_loop(0, -(-edges // EDGE_BLOCK), block, zero)
 
 
-def _by_column_blocks(
-    fun: Callable[[Array], Array], x: Array, edges: int, out: int
-) -> Array:
+def _by_column_blocks(fun: Callable[[Array], Array], x: Array, edges: int, out: int) -> Array:
     """Apply ``fun`` to blocks of columns so narrow that edges times columns stay small."""
     n, batch = x.shape
     room = max(edges, (n + out) * batch, 1 << 16)

@@ -9,6 +9,7 @@ from typing import Any
 
 from brainevent._edge.kernels.numba_parts import (
     PARALLEL_EDGES,
+    any_in_word,
     count_true,
     edge_count,
     inside,
@@ -16,7 +17,7 @@ from brainevent._edge.kernels.numba_parts import (
     line,
     part_of,
 )
-from brainevent._edge.kernels.numba_product import _active_lines, _matrix_extents
+from brainevent._edge.kernels.numba_product import _matrix_extents
 from brainevent._edge.layout import LAYOUTS
 from brainevent._op.numba_ffi.compile import Phases
 
@@ -44,8 +45,7 @@ def update_lines(layout: str, key: str, transpose: bool) -> Phases:
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
     @jit
-    def visit(i, element, args):
-        w, s, m, n, edges, y = args
+    def add_line(i, s, m, n, edges, y, w):
         first, last = span(s, m, n, i, edges)
         for e in range(first, last):
             j = far(s, m, n, i, e)
@@ -53,14 +53,18 @@ def update_lines(layout: str, key: str, transpose: bool) -> Phases:
             if inside(j, y.shape[0]) and (direct or inside(t, w.shape[0])):
                 w[t] += y[j]
 
-    over = _active_lines('BINARY', visit)
-
     @jit
     def body(chunk, chunks, ins, outs, scratch):
         s, x, y, w = ins[1:-2], ins[-2], ins[-1], outs[0]
         m, n = extents(x, y)
+        edges = count(s, m, n)
         first, last = part_of(x.shape[0], chunk, chunks)
-        over(first, last, x, (w, s, m, n, count(s, m, n), y))
+        for start in range(first, last, 8):
+            stop = min(start + 8, last)
+            if stop < start + 8 or any_in_word(x, start):
+                for i in range(start, stop):
+                    if x[i]:
+                        add_line(i, s, m, n, edges, y, w)
 
     return Phases(_plan(layout, transpose, True), (body,))
 

@@ -33,10 +33,11 @@ from brainevent._op.numba_ffi.load import C_LIBRARY
 
 BATCH = -1  # phase number of a job whose chunks are whole batch elements
 POOL_WORTH_NS = 40_000  # below this much work, waking another thread costs more than it saves
+SPINS = 2_000  # looks at a counter before the processor is offered to somebody else
 
 # Words of a job in shared memory; XLA's argument structs are put together behind them.
-JOB_NEXT, JOB_DONE, JOB_TOTAL, JOB_REFS, JOB_FRAME, JOB_PHASE, JOB_SCRATCH, JOB_BYTES = range(8)
-JOB_ARGS, JOB_WORDS = 8, 16
+JOB_NEXT, JOB_DONE, JOB_TOTAL, JOB_REFS, JOB_FRAME, JOB_PHASE = range(6)
+JOB_CHUNKS, JOB_SCRATCH, JOB_STRIDE, JOB_ARGS, JOB_WORDS = 6, 7, 8, 9, 16
 
 
 @dataclass(frozen=True)
@@ -163,64 +164,59 @@ def _schedule(frame, job, task):
 
 
 @njit(**NATIVE)
-def _run_job(address, task, threads, phase, total, scratch, scratch_bytes):
-    """Work through the chunks of one phase together with XLA's threads; False without memory."""
-    job = low.malloc(8 * JOB_WORDS)
+def _run_job(address, task, helpers, phase, total, chunks, scratch, stride):
+    """Work through ``total`` pieces of one phase, together with XLA's threads if that is wanted.
+
+    Alone, the job lies on the stack; shared, on the heap, where a late task may still look at it.
+    """
+    job = low.malloc(8 * JOB_WORDS) if helpers > 0 else 0
     if job == 0:
-        return False
-    helpers = min(threads, total) - 1
+        helpers, job = 0, low.stack_words(JOB_WORDS)
     cell = low.words(job, JOB_WORDS)
     cell[JOB_NEXT], cell[JOB_DONE], cell[JOB_TOTAL], cell[JOB_REFS] = 0, 0, total, 2 + helpers
-    cell[JOB_FRAME], cell[JOB_PHASE] = address, phase
-    cell[JOB_SCRATCH], cell[JOB_BYTES] = scratch, scratch_bytes
+    cell[JOB_FRAME], cell[JOB_PHASE], cell[JOB_CHUNKS] = address, phase, chunks
+    cell[JOB_SCRATCH], cell[JOB_STRIDE] = scratch, stride
     frame = low.words(address, abi.FRAME_WORDS)
     for _ in range(helpers):
         _schedule(frame, job, task)
     low.call_with(task, job)
-    while low.load_word(job + 8 * JOB_DONE) < total:
-        pass  # only for chunks that another thread has already taken
-    _release(job)
-    return True
+    if helpers > 0:
+        spins = 0
+        while low.load_word(job + 8 * JOB_DONE) < total:
+            spins += 1  # only for pieces that another thread has already taken
+            if spins > SPINS:
+                low.sched_yield()
+        _release(job)
 
 
-def _element_runner(phases: Phases, views: Any) -> tuple[Any, Any]:
-    """Make ``run_phase`` over the bodies, and ``run_element``, which runs all on one thread."""
+def _task(phases: Phases, views: Any) -> Any:
+    """Make ``task(job)``: take pieces until none is left, then let go of the job.
+
+    A piece is a chunk of one phase, or all phases of one batch element.
+    """
     two = len(phases.bodies) > 1
     first, last = phases.bodies[0], phases.bodies[-1]
-
-    @njit(**NATIVE)
-    def run_phase(phase, chunk, chunks, ins, outs, scratch):
-        if phase == 0:
-            first(chunk, chunks, ins, outs, scratch)
-        elif two:
-            last(chunk, chunks, ins, outs, scratch)
-
-    @njit(**NATIVE)
-    def run_element(frame, index, scratch):
-        ins, outs = views(frame, index)
-        for phase in range(2 if two else 1):
-            run_phase(phase, 0, 1, ins, outs, scratch)
-
-    return run_phase, run_element
-
-
-def _task(run_phase: Any, run_element: Any, views: Any) -> Any:
-    """Make ``task(job)``: take chunks until none is left, then let go of the job."""
 
     @njit(types.int64(types.int64), **NATIVE)
     def task(job):
         cell = low.words(job, JOB_WORDS)
-        total, phase = cell[JOB_TOTAL], cell[JOB_PHASE]
-        chunk = low.fetch_add(job + 8 * JOB_NEXT, 1)
-        while chunk < total:
-            frame = low.words(cell[JOB_FRAME], abi.FRAME_WORDS)
-            if phase == BATCH:
-                run_element(frame, chunk, cell[JOB_SCRATCH] + chunk * cell[JOB_BYTES])
-            else:
-                ins, outs = views(frame, 0)
-                run_phase(phase, chunk, total, ins, outs, cell[JOB_SCRATCH])
+        total, chunks = cell[JOB_TOTAL], cell[JOB_CHUNKS]
+        frame = low.words(cell[JOB_FRAME], abi.FRAME_WORDS)
+        piece = low.fetch_add(job + 8 * JOB_NEXT, 1)
+        while piece < total:
+            whole = cell[JOB_PHASE] == BATCH
+            ins, outs = views(frame, piece if whole else 0)
+            scratch = cell[JOB_SCRATCH] + piece * cell[JOB_STRIDE]
+            for step in range((2 if two else 1) * chunks if whole else 1):
+                phase, chunk = step // chunks, step % chunks
+                if not whole:
+                    phase, chunk = cell[JOB_PHASE], piece
+                if phase == 0:
+                    first(chunk, chunks, ins, outs, scratch)
+                elif two:
+                    last(chunk, chunks, ins, outs, scratch)
             low.fetch_add(job + 8 * JOB_DONE, 1)
-            chunk = low.fetch_add(job + 8 * JOB_NEXT, 1)
+            piece = low.fetch_add(job + 8 * JOB_NEXT, 1)
         _release(job)
         return 0
 
@@ -279,8 +275,7 @@ def _export(function: Any, symbol: str, allowed: tuple[str, ...] | None = None) 
 def compile_phases(name: str, phases: Phases, signature: Signature, threads: int) -> Objects:
     """Compile the handler of a kernel of the house."""
     views = _views(signature)
-    run_phase, run_element = _element_runner(phases, views)
-    task_code = _export(_task(run_phase, run_element, views), f'{name}.task', C_LIBRARY)
+    task_code = _export(_task(phases, views), f'{name}.task', C_LIBRARY)
     task_address = _address_of(f'{name}.task')
     plan, count, rank = phases.plan, len(phases.bodies), signature.outs[0][1]
 
@@ -295,22 +290,19 @@ def compile_phases(name: str, phases: Phases, signature: Signature, threads: int
             return 0
         ins, outs = views(frame, 0)
         chunks, scratch_bytes, ns = plan(ins, outs, threads if n == 1 else 1)
-        pooled = chunks > 1 or (threads > 1 and n > 1 and n * ns > POOL_WORTH_NS)
+        shared = chunks > 1 if n == 1 else n * ns > POOL_WORTH_NS
+        helpers = min(threads, n * chunks) - 1 if shared else 0
+        stride = scratch_bytes if helpers > 0 and n > 1 else 0
         scratch = 0
         if scratch_bytes > 0:
-            scratch = low.malloc(scratch_bytes * (n if pooled else 1))
+            scratch = low.malloc(scratch_bytes * n if stride else scratch_bytes)
             if scratch == 0:
                 return low.out_of_memory(frame[abi.FRAME_API])
-        done = 0
-        if pooled and n > 1:
-            done += _run_job(address, task_address(), threads, BATCH, n, scratch, scratch_bytes)
-        elif pooled:
+        if n > 1:
+            _run_job(address, task_address(), helpers, BATCH, n, chunks, scratch, stride)
+        else:
             for phase in range(count):
-                if done == phase:
-                    done += _run_job(address, task_address(), threads, phase, chunks, scratch, 0)
-        if done == 0:
-            for index in range(n):
-                run_element(frame, index, scratch)
+                _run_job(address, task_address(), helpers, phase, chunks, chunks, scratch, 0)
         if scratch != 0:
             low.free(scratch)
         return 0

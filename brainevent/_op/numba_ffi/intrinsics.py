@@ -150,6 +150,29 @@ def free(typing: Any, address: Any) -> Any:
 
 
 @intrinsic
+def sched_yield(typing: Any) -> Any:
+    """Offer the processor to another thread."""
+
+    def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [])
+        b.call(cgutils.get_or_insert_function(b.module, kind, 'sched_yield'), [])
+        return ctx.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic(prefer_literal=True)
+def stack_words(typing: Any, n: Any) -> Any:
+    """Reserve words on the stack of the calling function; returns their address."""
+    count = n.literal_value
+
+    def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.ptrtoint(cgutils.alloca_once(b, ir.ArrayType(_WORD, count)), _WORD)
+
+    return _I64(n), codegen
+
+
+@intrinsic
 def prefetch(typing: Any, array: Any, index: Any) -> Any:
     """Ask for the cache line of ``array[index]``; a hint, never a fault."""
 

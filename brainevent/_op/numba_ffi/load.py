@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-C_LIBRARY = ('malloc', 'free', 'memset', 'memcpy', 'memmove')
+C_LIBRARY = ('malloc', 'free', 'memset', 'memcpy', 'memmove', 'sched_yield')
 """All that the machine code of a house kernel may ask of its surroundings."""
 
 _PYTHON = (

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise arithmetic of matrices with stored weights: what keeps zeros zero acts on weights.
+
+Multiplication and division keep the structure. Sums with dense arrays are dense. Operations that
+act on stored weights treat repeated entries one by one.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import brainunit as u
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brainevent._compat import is_concrete
+from brainevent._edge import unwrap
+from brainevent._edge.operands import as_array, split_unit
+from brainevent._error import ShapeError, UnsupportedOperationError, expect, explain
+from brainevent._typing import Array
+
+__all__ = ['Algebra']
+
+Binary = Callable[[Any, Any], Any]
+
+
+def _scaling(op: Binary, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """Make a method that acts on stored weights, with numbers and with whole matrices."""
+
+    def method(self: Any, other: Any) -> Any:
+        other = self._operand(op.__name__, other)
+        if isinstance(other, Algebra):
+            other = self._weights_like(op.__name__, other)
+            data = self._spread(self.data) if np.size(other) != 1 else self.data
+        elif _is_scalar(other):
+            data = self.data
+        else:
+            data, other = self._spread(self.data), self._at_entries(op.__name__, other)
+        return self.with_data(op(other, data) if reflected else op(data, other))
+
+    return _named(method, op, reflected)
+
+
+def _numbers_only(op: Binary) -> Callable[[Any, Any], Any]:
+    """Make a method that acts on stored weights, with a number."""
+
+    def method(self: Any, other: Any) -> Any:
+        other = self._operand(op.__name__, other)
+        if isinstance(other, Algebra) or not _is_scalar(other):
+            return self._no(op.__name__, other, 'a number')
+        return self.with_data(op(self.data, other))
+
+    return _named(method, op)
+
+
+def _summing(op: Binary, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """Make a method whose result is dense."""
+
+    def method(self: Any, other: Any) -> Any:
+        other = self._operand(op.__name__, other)
+        if isinstance(other, Algebra):
+            other = other.todense()  # type: ignore[attr-defined]
+        elif _is_scalar(other):
+            if not self.adds_to_weights:
+                return self._no(op.__name__, other, 'an array of the shape of the matrix')
+            return self.with_data(op(other, self.data) if reflected else op(self.data, other))
+        dense = self.todense()
+        expect(
+            np.shape(other) == self.shape,
+            ShapeError,
+            f'{op.__name__} with {type(self).__name__}',
+            'the shapes differ.',
+            expected=lambda: f'shape {self.shape}',
+            got=lambda: f'shape {np.shape(other)}',
+        )
+        return op(other, dense) if reflected else op(dense, other)
+
+    return _named(method, op, reflected)
+
+
+def _refusing(op: Binary) -> Callable[[Any, Any], Any]:
+    """Make a reflected method that cannot keep zeros zero."""
+
+    def method(self: Any, other: Any) -> Any:
+        return self._no(op.__name__, other, 'a matrix on the left')
+
+    return _named(method, op, True)
+
+
+def _named(method: Any, op: Binary, reflected: bool = False) -> Any:
+    method.__name__ = f'__{"r" * reflected}{op.__name__}__'
+    method.__qualname__ = f'Algebra.{method.__name__}'
+    return method
+
+
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, u.Unit) or (np.size(x) == 1 and np.ndim(x) < 2)
+
+
+class Algebra:
+    """Elementwise operators of a matrix with stored weights."""
+
+    adds_to_weights: ClassVar[bool] = False
+    """Whether ``A + number`` adds to stored weights; if not, it is refused."""
+
+    data: Any
+    shape: tuple[int, int]
+    arrays: tuple[Array, ...]
+    structure: ClassVar[tuple[str, ...]]
+
+    __mul__, __rmul__ = _scaling(operator.mul), _scaling(operator.mul, True)
+    __truediv__, __rtruediv__ = _scaling(operator.truediv), _refusing(operator.truediv)
+    __add__, __radd__ = _summing(operator.add), _summing(operator.add, True)
+    __sub__, __rsub__ = _summing(operator.sub), _summing(operator.sub, True)
+    __floordiv__, __rfloordiv__ = _numbers_only(operator.floordiv), _refusing(operator.floordiv)
+    __mod__, __rmod__ = _numbers_only(operator.mod), _refusing(operator.mod)
+    __pow__, __rpow__ = _numbers_only(operator.pow), _refusing(operator.pow)
+
+    def apply(self, fn: Callable[[Any], Any]) -> Self:
+        """Apply a function to the stored weights.
+
+        Parameters
+        ----------
+        fn : callable
+            Takes the weights as they are stored and returns as many.
+
+        Returns
+        -------
+        Matrix
+            Of the same structure.
+
+        Examples
+        --------
+        >>> import brainevent, jax.numpy as jnp
+        >>> A = brainevent.CSR(([1., 2.], [1, 0], [0, 1, 2]), shape=(2, 2))
+        >>> A.apply(jnp.square).data
+        Array([1., 4.], dtype=float32)
+        """
+        return self.with_data(fn(self.data))  # type: ignore[attr-defined, no-any-return]
+
+    def __neg__(self) -> Self:
+        """Negate the weights."""
+        return self.apply(operator.neg)
+
+    def __pos__(self) -> Self:
+        """Return the matrix itself."""
+        return self
+
+    def __abs__(self) -> Self:
+        """Take the absolute values of the weights."""
+        return self.apply(operator.abs)
+
+    # ---- operands ---------------------------------------------------------------------------
+
+    def _operand(self, what: str, x: Any) -> Any:
+        """Return the other side as a matrix of ours, a unit, or an array with or without unit."""
+        x = unwrap(x)[0]
+        if isinstance(x, Algebra) and not x.structure:
+            return x.data  # dense
+        if isinstance(x, (Algebra, jax.Array, u.Quantity, u.Unit, int, float, complex)):
+            return x
+        if isinstance(x, u.sparse.SparseMatrix):
+            return self._no(what, x, 'an array, a number, or a matrix of the same structure')
+        return as_array(f'{what} with {type(self).__name__}', 'the other side', x)
+
+    def _spread(self, data: Any) -> Any:
+        """Give every entry its own weight, in the shape in which they are stored."""
+        like = getattr(self, self.structure[0]).shape
+        return data.reshape(like) if np.size(data) == np.prod(like) else _repeat(data, like)
+
+    def _at_entries(self, what: str, other: Any) -> Any:
+        """Pick from an array that broadcasts to the shape of the matrix what meets the entries."""
+        shape = np.shape(other)
+        expect(
+            _broadcasts(shape, self.shape),
+            ShapeError,
+            f'{what} with {type(self).__name__}',
+            'the shapes do not go together.',
+            expected=lambda: f'a number, or a shape that broadcasts to {self.shape}',
+            got=lambda: f'shape {shape}',
+        )
+        number, unit = split_unit(other)
+        number = jnp.reshape(number, (1,) * (2 - len(shape)) + shape)
+        ends = [
+            ids if extent > 1 else jnp.zeros_like(ids)
+            for ids, extent in zip(self.edges(), number.shape, strict=True)  # type: ignore[attr-defined]
+        ]
+        picked = self._spread(number[tuple(ends)])
+        return picked if unit is None else u.Quantity(picked, unit=unit)
+
+    def _weights_like(self, what: str, other: 'Algebra') -> Any:
+        """Return the weights of a matrix of the same structure."""
+        same = type(other) is type(self) and other.shape == self.shape
+        mine = [getattr(self, name) for name in self.structure]
+        if not same or not all(
+            a is b or (a.shape == b.shape and _known_equal(a, b))
+            for a, b in zip(mine, (getattr(other, n) for n in other.structure), strict=True)
+        ):
+            return self._no(what, other, 'a matrix of the same class and structure')
+        return other.data if np.size(other.data) == 1 else other._spread(other.data)
+
+    def _no(self, what: str, other: Any, expected: str) -> Any:
+        raise UnsupportedOperationError(
+            explain(
+                f'{what} with {type(self).__name__}',
+                'the result is not offered.',
+                expected=expected,
+                got=lambda: f'{type(other).__name__} of shape {np.shape(other)}',
+                remedy='use `A.apply(function)` for stored weights, `A.with_data(weights)` to '
+                'combine matrices of one structure, or `A.todense()`',
+            )
+        )
+
+
+def _repeat(data: Any, shape: tuple[int, ...]) -> Any:
+    number, unit = split_unit(data)
+    full = jnp.broadcast_to(jnp.reshape(number, ()), shape)
+    return full if unit is None else u.Quantity(full, unit=unit)
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, int]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
+
+
+def _known_equal(a: Array, b: Array) -> bool:
+    """Tell whether two arrays are known to hold the same; traced ones are not."""
+    return is_concrete(a) and is_concrete(b) and bool(np.array_equal(a, b))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indexing of matrices with stored weights, as numpy does it: the result is dense.
+
+Few rows are a product with one-hot events, so that only their entries are visited; many rows are
+one pass over all entries.
+"""
+
+import math
+from typing import Any
+
+import brainunit as u
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brainevent._compat import is_concrete
+from brainevent._edge import Event, Products, unwrap
+from brainevent._edge.layout import within
+from brainevent._edge.operands import split_unit, with_unit
+from brainevent._error import (
+    DtypeError,
+    IndexRangeError,
+    UnsupportedOperationError,
+    expect,
+    explain,
+)
+from brainevent._typing import Array
+
+__all__ = ['Indexing', 'map_number', 'row_ids']
+
+FEW_ROWS = 16  # beyond, the gradient of one product a row costs more than a pass over all entries
+ONE_HOT_ROOM = 1 << 22
+_ALL = slice(None)
+
+
+class Indexing:
+    """``A[i]``, ``A[rows]``, ``A[i, j]`` and the like."""
+
+    data: Any
+    shape: tuple[int, int]
+    arrays: tuple[Array, ...]
+    products: Products
+    layout_shape: tuple[int, int]
+    flipped: bool
+    backend: str | None
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a dense part of the matrix, indexed as numpy indexes an array of two axes.
+
+        A traced index outside the matrix gives zeros, a concrete one an `IndexRangeError`.
+        """
+        row, col = _both_axes(type(self).__name__, index, self.shape)
+        if _is_full(col):
+            return self._rows(row)
+        if isinstance(row, slice) and not isinstance(col, slice):
+            columns = self.transpose()._rows(col)  # type: ignore[attr-defined]
+            dense = map_number(lambda x: jnp.moveaxis(x, -1, 0), columns)
+            return dense if _is_full(row) else dense[row]
+        if isinstance(row, slice) or isinstance(col, slice):
+            return self._rows(row)[..., col]
+        return self._elements(row, col)
+
+    def _rows(self, index: Any) -> Any:
+        """Return dense rows, of shape ``(*index.shape, columns)``."""
+        m, n = self.shape
+        ids = row_ids(type(self).__name__, index, m)
+        flat = ids.reshape(-1)
+        if flat.size <= FEW_ROWS and flat.size * m <= ONE_HOT_ROOM:
+            one_hot = jnp.asarray(flat)[:, None] == jnp.arange(m)
+            dense = self._products_of_events(one_hot)
+        else:
+            dense = self._gathered_rows(jnp.asarray(flat))
+        return map_number(lambda x: x.reshape(*ids.shape, n), dense)
+
+    def _products_of_events(self, events: Array) -> Any:
+        return self.products(
+            f'{type(self).__name__}[index]',
+            (self.data,),
+            self.arrays,
+            events,
+            shape=self.layout_shape,
+            transpose=not self.flipped,
+            event=Event.BINARY,
+            rows=True,
+            backend=self.backend,
+            checked=True,
+        )
+
+    def _gathered_rows(self, ids: Array) -> Any:
+        """Add every entry to the first place in sorted order where its row is asked for."""
+        number, unit = split_unit(self.data)
+        dtype = jnp.dtype('int32') if number.dtype == bool else number.dtype
+        row, col = self.edges()  # type: ignore[attr-defined]
+        inside = within(row, self.shape[0]) & within(col, self.shape[1])
+        ordered = jnp.sort(ids)
+        place = jnp.searchsorted(ordered, row.astype(ids.dtype))
+        wanted = ordered.at[place].get(mode='clip') == row
+        place = jnp.where(wanted & inside, place, ids.shape[0])  # what nobody wants is dropped
+        weights = jnp.broadcast_to(number.reshape(-1).astype(dtype), row.shape)
+        dense = jnp.zeros((ids.shape[0], self.shape[1]), dtype)
+        dense = dense.at[place, col].add(weights, mode='drop')
+        return with_unit(dense[jnp.searchsorted(ordered, ids)], unit)
+
+    def _elements(self, row: Any, col: Any) -> Any:
+        """Return single entries; row and column broadcast."""
+        where, (m, n) = type(self).__name__, self.shape
+        row, col = row_ids(where, row, m), row_ids(where, col, n)
+        shape = np.broadcast_shapes(row.shape, col.shape)
+        rows, cols = (jnp.broadcast_to(ids, shape).reshape(-1) for ids in (row, col))
+
+        def pick(pair: tuple[Array, Array]) -> Any:
+            lines = self._rows(pair[0])
+            return map_number(
+                lambda x: x.at[jnp.arange(x.shape[0]), pair[1]].get(mode='fill', fill_value=0),
+                lines,
+            )
+
+        width = max(1, min(FEW_ROWS, ONE_HOT_ROOM // max(m, 1)))
+        count = math.prod(shape)
+        if count <= max(width, (1 << 24) // max(n, 1)):
+            return pick((rows, cols)).reshape(shape)
+        pad = -count % width
+        blocks = tuple(jnp.pad(ids, (0, pad)).reshape(-1, width) for ids in (rows, cols))
+        picked = jax.lax.map(pick, blocks)
+        return map_number(lambda x: x.reshape(-1)[:count].reshape(shape), picked)
+
+
+def map_number(fn: Any, x: Any) -> Any:
+    """Apply a function to the number and keep the unit."""
+    number, unit = split_unit(x)
+    return fn(number) if unit is None else u.Quantity(fn(number), unit=unit)
+
+
+def _is_full(index: Any) -> bool:
+    return isinstance(index, slice) and index == _ALL
+
+
+def _both_axes(where: str, index: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Return an index for rows and one for columns."""
+    if not isinstance(index, tuple):
+        index = (index,)
+    index = tuple(unwrap(part)[0] for part in index)
+    if len(index) == 1 and np.ndim(index[0]) == 2 and _is_mask(index[0]):
+        mask = _concrete_mask(where, index[0], shape)
+        row, col = np.nonzero(mask)
+        return row, col
+    dots = [k for k, part in enumerate(index) if part is Ellipsis]
+    if len(dots) == 1:
+        (k,) = dots
+        index = (*index[:k], *[_ALL] * (3 - len(index)), *index[k + 1 :])
+    expect(
+        len(dots) <= 1 and 1 <= len(index) <= 2 and not any(part is None for part in index),
+        IndexRangeError,
+        f'{where}[index]',
+        'the index does not fit two axes.',
+        expected='an index for rows, and one for columns',
+        got=lambda: repr(index),
+    )
+    row, col = index if len(index) == 2 else (index[0], _ALL)
+    return _plain(where, row, shape[0]), _plain(where, col, shape[1])
+
+
+def _is_mask(x: Any) -> bool:
+    return getattr(x, 'dtype', None) == bool or (isinstance(x, list) and np.asarray(x).dtype == bool)
+
+
+def _concrete_mask(where: str, mask: Any, shape: tuple[int, ...]) -> Any:
+    expect(
+        is_concrete(mask),
+        UnsupportedOperationError,
+        f'{where}[mask]',
+        'a traced mask does not tell how many entries it takes.',
+        expected='a concrete mask',
+        got=lambda: repr(mask),
+        remedy='use `jnp.where(mask, ..., 0)` on the result, or `jnp.nonzero(mask, size=...)`',
+    )
+    mask = np.asarray(mask)
+    expect(
+        mask.shape == shape,
+        IndexRangeError,
+        f'{where}[mask]',
+        'the mask does not fit.',
+        expected=lambda: f'shape {shape}',
+        got=lambda: f'shape {mask.shape}',
+    )
+    return mask
+
+
+def _plain(where: str, index: Any, extent: int) -> Any:
+    """Return a slice, or an array of whole numbers."""
+    if isinstance(index, slice):
+        return index
+    if _is_mask(index):
+        return np.nonzero(_concrete_mask(where, index, (extent,)))[0]
+    return index
+
+
+def row_ids(where: str, index: Any, extent: int) -> Any:
+    """Return an index along one axis as an array of ids from zero on.
+
+    Concrete ids are a NumPy array, checked; of traced ones those outside stay outside.
+    """
+    if isinstance(index, slice):
+        return np.arange(extent)[index]
+    ids = index if hasattr(index, 'dtype') else np.asarray(index)
+    if ids.size == 0 and ids.dtype.kind == 'f':
+        ids = ids.astype(np.int32)
+    expect(
+        np.issubdtype(ids.dtype, np.integer),
+        DtypeError,
+        f'{where}[index]',
+        'an index is no whole number.',
+        expected='ints, slices, arrays of ints or truth values',
+        got=ids.dtype,
+    )
+    if not is_concrete(ids):
+        return jnp.where(ids < 0, ids + extent, ids)
+    ids = np.asarray(ids)
+    bad = ids[(ids < -extent) | (ids >= extent)]
+    if bad.size:
+        raise IndexRangeError(
+            explain(
+                f'{where}[index]',
+                'an index points outside the matrix.',
+                expected=f'values from {-extent} to {extent - 1}',
+                got=bad.reshape(-1)[0],
+            )
+        )
+    return np.where(ids < 0, ids + extent, ids)
