@@ -13,7 +13,17 @@ from brainevent._format.convert import coo2csr, coo_to_csc_index
 from brainevent._format.coordinates import COO_MIRROR_PRODUCTS, COO_PRODUCTS
 from brainevent._format.functions import multiply
 
-__all__ = ['COO', 'binary_coomm', 'binary_coomv', 'coomm', 'coomv']
+__all__ = [
+    'COO',
+    'binary_coomm',
+    'binary_coomm_p',
+    'binary_coomv',
+    'binary_coomv_p',
+    'coomm',
+    'coomm_p',
+    'coomv',
+    'coomv_p',
+]
 
 coomv_p, coomm_p = COO_PRODUCTS.primitives(Event.REAL)
 binary_coomv_p, binary_coomm_p = COO_PRODUCTS.primitives(Event.BINARY)

@@ -12,7 +12,18 @@ from brainevent._format.base import StoredMatrix
 from brainevent._format.compressed import CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
 from brainevent._format.convert import coo2csr, coo_to_csc_index
 
-__all__ = ['CSC', 'CSR', 'binary_csrmm', 'binary_csrmv', 'csrmm', 'csrmv']
+__all__ = [
+    'CSC',
+    'CSR',
+    'binary_csrmm',
+    'binary_csrmm_p',
+    'binary_csrmv',
+    'binary_csrmv_p',
+    'csrmm',
+    'csrmm_p',
+    'csrmv',
+    'csrmv_p',
+]
 
 csrmv_p, csrmm_p = CSR_PRODUCTS.primitives(Event.REAL)
 binary_csrmv_p, binary_csrmm_p = CSR_PRODUCTS.primitives(Event.BINARY)

@@ -19,7 +19,16 @@ from brainevent._format.base import DataRepresentation, StoredMatrix
 from brainevent._format.indexing import map_number, row_ids
 from brainevent._typing import Array, Shape
 
-__all__ = ['Dense', 'as_matrix', 'binary_densemm', 'binary_densemv']
+__all__ = [
+    'Dense',
+    'as_matrix',
+    'binary_densemm',
+    'binary_densemm_p',
+    'binary_densemv',
+    'binary_densemv_p',
+    'densemm_p',
+    'densemv_p',
+]
 
 
 def _edges(arrays: tuple[Array, ...], shape: Shape) -> tuple[Array, Array]:

@@ -28,9 +28,13 @@ __all__ = [
     'FixedPostNumConn',
     'FixedPreNumConn',
     'binary_fcnmm',
+    'binary_fcnmm_p',
     'binary_fcnmv',
+    'binary_fcnmv_p',
     'fcnmm',
+    'fcnmm_p',
     'fcnmv',
+    'fcnmv_p',
 ]
 
 fcnmv_p, fcnmm_p = FCN_PRODUCTS.primitives(Event.REAL)

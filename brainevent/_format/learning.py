@@ -18,9 +18,13 @@ __all__ = [
     'update_csc_on_binary_post',
     'update_csc_on_binary_pre',
     'update_csr_on_binary_post',
+    'update_csr_on_binary_post_p',
     'update_csr_on_binary_pre',
+    'update_csr_on_binary_pre_p',
     'update_dense_on_binary_post',
+    'update_dense_on_binary_post_p',
     'update_dense_on_binary_pre',
+    'update_dense_on_binary_pre_p',
 ]
 
 CSR_UPDATES = Updates(CSR_PRODUCTS, 'update_csr_on_binary_pre', 'update_csr_on_binary_post_unsorted')

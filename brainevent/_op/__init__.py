@@ -8,7 +8,9 @@ from brainevent._op.benchmark import (
     BenchmarkResult,
     benchmark_function,
 )
+from brainevent._op.cache import get_cache_dir, set_cache_dir
 from brainevent._op.kernel import KernelEntry, XLACustomKernel
+from brainevent._op.numba_ffi.bridge import NumbaKernel, numba_kernel
 from brainevent._op.registry import (
     get_all_primitive_names,
     get_primitives_by_tags,
@@ -23,15 +25,19 @@ __all__ = [
     'BenchmarkRecord',
     'BenchmarkResult',
     'KernelEntry',
+    'NumbaKernel',
     'Prefer',
     'XLACustomKernel',
     'benchmark_function',
     'defjvp',
     'general_batching_rule',
     'get_all_primitive_names',
+    'get_cache_dir',
     'get_backend_record',
     'get_primitives_by_tags',
     'get_registry',
+    'numba_kernel',
     'register_backend',
+    'set_cache_dir',
     'soften',
 ]

@@ -1,38 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder of compiled kernels: made on first use, private, published to atomically.
 
-A file carries the hash of its own content, so one that was torn, cut or replaced is a miss and is
-built again. A folder that cannot be used means a private temporary one, and one warning.
+A file carries the hash of its own name and content, so one that was torn, cut, moved or replaced
+is a miss and is built again; so is one that another user wrote. A folder that cannot be used
+means a private temporary one, and one warning.
 """
 
 import atexit
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import threading
-import warnings
+import time
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
-from brainevent._error import KernelError, explain
-from brainevent._version import __version__
+from brainevent._error import KernelError, explain, warn
 
 ENVIRONMENT = 'BRAINEVENT_CACHE_DIR'
-_MAGIC = b'brainevent-cache-1\n'
+_MAGIC = b'brainevent-cache-2\n'
+_UNFINISHED = '.build-'
+_ABANDONED_AFTER = 24 * 3600.0  # seconds; nobody writes a file for a day
 
 _lock = threading.Lock()
 _chosen: Path | None = None
 _ready: Path | None = None
+_warned: set[Path] = set()
+
+
+def version() -> str:
+    """Return the version of the installed package; a checkout that is not installed has none."""
+    try:
+        return metadata.version('brainevent')
+    except metadata.PackageNotFoundError:
+        return 'unversioned'
 
 
 def default_dir() -> Path:
     """Return where kernels are cached when nobody says otherwise."""
     named = os.environ.get(ENVIRONMENT)
     if named:
-        return Path(named)
-    base = os.environ.get('XDG_CACHE_HOME')
-    home = Path(base) if base else Path(os.path.expanduser('~')) / '.cache'
-    return home / 'brainevent' / __version__
+        return Path(named).expanduser().absolute()
+    base = Path(os.environ.get('XDG_CACHE_HOME', ''))
+    if not base.is_absolute():
+        base = Path(os.path.expanduser('~'), '.cache')
+    return base / 'brainevent' / version()
 
 
 def set_cache_dir(path: str | os.PathLike[str]) -> None:
@@ -41,22 +56,26 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     path : path-like
-        The folder; it is made, with mode 0700, when the first kernel is stored.
+        The folder; it is made, with mode 0700, if it does not exist.
 
     Raises
     ------
     KernelError
         If the folder cannot be made or written.
+
+    Examples
+    --------
+    >>> set_cache_dir(get_cache_dir())
     """
     global _chosen, _ready
-    folder = Path(path)
+    folder = Path(path).expanduser().absolute()
     try:
         _claim(folder)
     except OSError as cause:
         raise KernelError(
             explain(
                 'set_cache_dir',
-                'the folder cannot be used',
+                'the folder cannot be used.',
                 expected='a folder that this user owns and may write',
                 got=f'{folder} ({cause})',
                 remedy='name another folder',
@@ -67,46 +86,83 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
 
 
 def get_cache_dir() -> str:
-    """Return the folder in which compiled kernels are kept; it need not exist yet."""
+    """Return the folder in which compiled kernels are kept; it need not exist yet.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> isinstance(get_cache_dir(), str)
+    True
+    """
     return str(_ready or _chosen or default_dir())
 
 
 def fetch(name: str) -> bytes | None:
-    """Return what was published under a name, or None if it is missing or damaged."""
+    """Return what was published under a name, or None if it is missing, damaged or not ours."""
+    folder = _folder()
+    if folder is None:
+        return None
     try:
-        data = (_folder() / name).read_bytes()
+        with open(folder / name, 'rb') as file:
+            if not _is_own(os.fstat(file.fileno())):
+                return None
+            data = file.read()
     except OSError:
         return None
-    head = len(_MAGIC) + 32
-    body = data[head:]
-    if data[:head] != _MAGIC + hashlib.sha256(body).digest():
-        return None
-    return body
+    body = data[len(_MAGIC) + 32 :]
+    return body if data == _sealed(name, body) else None
 
 
 def publish(name: str, body: bytes) -> None:
     """Store a file under a name in one step; other processes see all of it or nothing."""
     folder = _folder()
+    if folder is None:
+        return
+    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix='.build-', dir=folder)
+        handle, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=folder)
         with os.fdopen(handle, 'wb') as file:
-            file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+            file.write(_sealed(name, body))
         os.replace(temporary, folder / name)
     except OSError as cause:
-        _warn(folder, cause)
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+        _warn_once(folder, cause)
+
+
+def _sealed(name: str, body: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(name.encode() + b'\0' + body).digest() + body
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Tell whether only this user can have written a file; where there are no users, anybody."""
+    own = not hasattr(os, 'getuid') or status.st_uid == os.getuid()
+    return own and stat.S_ISREG(status.st_mode)
 
 
 def _claim(folder: Path) -> None:
-    """Make the folder and make sure that nobody else can put code into it."""
+    """Make the folder, and make sure that it is this user's; tidy up after killed writers."""
+    if not folder.is_absolute():
+        raise FileNotFoundError(f'{folder} is nowhere: the home folder is not known')
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if hasattr(os, 'getuid') and folder.stat().st_uid != os.getuid():
         raise PermissionError(f'{folder} belongs to another user')
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise PermissionError(f'{folder} is not writable')
+    for left in folder.glob(f'{_UNFINISHED}*'):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED_AFTER:
+                left.unlink()
 
 
-def _folder() -> Path:
+def _folder() -> Path | None:
+    """Return the folder in use; None where even a temporary one cannot be had."""
     global _ready
+    wanted, trouble = None, None
     with _lock:
         if _ready is None:
             wanted = _chosen or default_dir()
@@ -114,21 +170,41 @@ def _folder() -> Path:
                 _claim(wanted)
                 _ready = wanted
             except OSError as cause:
-                _warn(wanted, cause)
-                _ready = Path(tempfile.mkdtemp(prefix='brainevent-'))
-                atexit.register(shutil.rmtree, _ready, ignore_errors=True)
-        return _ready
+                trouble = cause
+                _ready = _temporary()
+        folder = _ready
+    if wanted is not None and trouble is not None:
+        _warn_once(wanted, trouble)
+    return folder
 
 
-def _warn(folder: Path, cause: OSError) -> None:
-    warnings.warn(
+def _temporary() -> Path | None:
+    """Make a private folder that goes away with the process, but not with a forked child."""
+    try:
+        folder = tempfile.mkdtemp(prefix='brainevent-')
+    except OSError:
+        return None
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return Path(folder)
+
+
+def _warn_once(folder: Path, cause: OSError) -> None:
+    if folder in _warned:
+        return
+    _warned.add(folder)
+    warn(
         explain(
             'brainevent kernel cache',
-            'compiled kernels cannot be kept on disk',
+            'compiled kernels cannot be kept on disk.',
             expected='a folder that this user owns and may write',
             got=f'{folder} ({cause})',
             remedy=f'set {ENVIRONMENT} to a writable folder; until then kernels are built anew',
         ),
         RuntimeWarning,
-        stacklevel=2,
     )

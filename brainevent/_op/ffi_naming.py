@@ -18,6 +18,7 @@ import itertools
 import os
 import secrets
 import sys
+import sysconfig
 import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +29,8 @@ import numpy as np
 
 WIDTH = 32  # hexadecimal digits kept: 128 bits, so names are never compared with their payload
 
-_LIBRARIES = frozenset({*sys.stdlib_module_names, 'numpy', 'numba', 'llvmlite', 'jax', 'jaxlib'})
+_LIBRARIES = frozenset({'numpy', 'numba', 'llvmlite', 'jax', 'jaxlib'})
+_STDLIB = (os.path.dirname(os.__file__), sysconfig.get_path('platstdlib'))
 _PLAIN = (type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes, range)
 _MISSING = object()
 
@@ -65,7 +67,7 @@ def process_name(prefix: str) -> str:
 
 
 def _content(value: Any) -> str:
-    reader = _Reader()
+    reader = _Reader(root=value)
     reader.read(value)
     return digest(*reader.parts)
 
@@ -77,10 +79,11 @@ class _Reader:
     held meanwhile, so that an id is not given out twice.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, root: Any = None, compiled: bool = False) -> None:
         self.parts: list[str | bytes] = []
         self._met: dict[int, tuple[int, Any]] = {}
-        self._compiled = False
+        self._root = root  # the value that all this is about; None: already inside it
+        self._compiled = compiled  # whether what is read now is read by numba, not by Python
 
     def note(self, *parts: str | bytes) -> None:
         self.parts += parts
@@ -95,6 +98,9 @@ class _Reader:
             return
         if not isinstance(value, (tuple, types.CodeType)):  # equal constants may be one or two
             self._met[id(value)] = len(self._met), value
+        if isinstance(getattr(value, 'py_func', None), types.FunctionType):
+            self._read_dispatcher(value)
+            return
         for kinds, method in _KINDS:
             if isinstance(value, kinds):
                 method(self, value)
@@ -118,7 +124,8 @@ class _Reader:
         self.read(function.__defaults__)
         self.read(function.__kwdefaults__)
         names, attributes = _names(function.__code__)
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        free = function.__code__.co_freevars
+        for name, cell in zip(free, function.__closure__ or (), strict=True):
             self.note(f'cell {name}')
             self._read_variable(_cell_contents(cell), attributes)
         for name in names:
@@ -132,7 +139,7 @@ class _Reader:
             self.read(value)
             return
         self.note(f'module {value.__name__}')
-        if _root(value.__name__) in _LIBRARIES:
+        if _of_library(value.__name__):
             self.note(_version(value.__name__))
             return
         for name in attributes:
@@ -159,11 +166,11 @@ class _Reader:
         self._read_mapping(getattr(dispatcher, 'locals', {}))
         pipeline = getattr(getattr(dispatcher, '_compiler', None), 'pipeline_class', None)
         self.read(pipeline)
-        nested, self._compiled = self._compiled, True
-        self._read_body(dispatcher.py_func)
-        if nested:
+        if self._root is not None and (dispatcher is not self._root or not _compiles(dispatcher)):
             _refuse_stale(dispatcher)
-        self._compiled = nested
+        outer, self._compiled = self._compiled, True
+        self._read_body(dispatcher.py_func)
+        self._compiled = outer
 
     # ---- values -----------------------------------------------------------------------------
 
@@ -173,7 +180,7 @@ class _Reader:
         values = np.asarray(array)
         if values.dtype.hasobject:
             raise NoFingerprint
-        self.note(f'array {values.dtype!r} {values.shape}', values.tobytes())
+        self.note(f'{type(array).__qualname__} {values.dtype!r} {values.shape}', values.tobytes())
 
     def _read_sequence(self, items: Any) -> None:
         fields = getattr(items, '_fields', None)
@@ -228,9 +235,9 @@ class _Reader:
         if _library_name(value) is not None:
             self.note(f'named {_library_name(value)}')
         elif _root(type(value).__module__) == 'numba' and isinstance(defined, types.FunctionType):
-            nested, self._compiled = self._compiled, False
+            outer, self._compiled = self._compiled, False
             self._read_body(defined)
-            self._compiled = nested
+            self._compiled = outer
         elif _describes_itself(value):
             self.note(f'{type(value).__module__} {value!r}')
         else:
@@ -251,6 +258,11 @@ _KINDS: tuple[tuple[Any, Callable[[_Reader, Any], None]], ...] = (
 )
 
 
+def _compiles(dispatcher: Any) -> bool:
+    """Tell whether numba still compiles a function, which explicit signatures end."""
+    return bool(getattr(dispatcher, '_can_compile', True))
+
+
 def _refuse_stale(dispatcher: Any) -> None:
     """Refuse a function that numba compiled before its globals were looked at for the first time.
 
@@ -258,8 +270,7 @@ def _refuse_stale(dispatcher: Any) -> None:
     machine code would be stored under the name of what it does not do. A function that reads
     nothing of its user's cannot be stale.
     """
-    reader = _Reader()
-    reader._compiled = True
+    reader = _Reader(compiled=True)
     reader._read_body(dispatcher.py_func)
     now = digest(*reader.parts)
     if not getattr(dispatcher, 'overloads', None):
@@ -273,7 +284,7 @@ def _reads_variables(function: types.FunctionType) -> bool:
     values = [function.__globals__[name] for name in names if name in function.__globals__]
     values += map(_cell_contents, function.__closure__ or ())
     return any(
-        _root(value.__name__) not in _LIBRARIES
+        not _of_library(value.__name__)
         if isinstance(value, types.ModuleType)
         else _library_name(value) is None
         for value in values
@@ -310,6 +321,15 @@ def _root(module: str) -> str:
     return module.partition('.')[0]
 
 
+def _of_library(module: str) -> bool:
+    """Tell whether a module is part of a library; a user's ``code.py`` is not the standard one."""
+    root = _root(module)
+    if root not in sys.stdlib_module_names:
+        return root in _LIBRARIES
+    file = getattr(sys.modules.get(root), '__file__', None)
+    return file is None or (file.startswith(_STDLIB) and 'site-packages' not in file)
+
+
 def _version(module: str) -> str:
     """Return the version of a library; the standard library has that of Python."""
     named = getattr(sys.modules.get(_root(module)), '__version__', None)
@@ -320,7 +340,7 @@ def _library_name(value: Any) -> str | None:
     """Return the full name and version of what a library is known to hold under that name."""
     home = getattr(value, '__module__', None) or ('numpy' if isinstance(value, np.ufunc) else None)
     name = getattr(value, '__qualname__', None) or getattr(value, '__name__', None)
-    if not (isinstance(home, str) and isinstance(name, str) and _root(home) in _LIBRARIES):
+    if not (isinstance(home, str) and isinstance(name, str) and _of_library(home)):
         return None
     try:
         held = attrgetter(name)(sys.modules[home])
@@ -330,7 +350,7 @@ def _library_name(value: Any) -> str | None:
 
 
 def _describes_itself(value: Any) -> bool:
-    """Tell whether the repr of a value is all there is to it: a dtype, a type of numba's or LLVM's."""
+    """Tell whether the repr of a value is all there is to it: a dtype or a type of numba's."""
     if isinstance(value, np.dtype):
         return not value.hasobject
     home = type(value).__module__

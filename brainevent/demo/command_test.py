@@ -78,7 +78,7 @@ def test_run_goes_on_without_matplotlib(monkeypatch, capsys):
         (['--out', 'missing/raster.png'], "there is no folder 'missing'"),
         (['--out', 'raster.png', '--no-plot'], 'exclude each other'),
         (['--backend', 'fortran'], '--backend fortran'),
-        (['--frequency', '3'], 'unrecognized arguments'),
+        (['--frequency=3'], 'unrecognized arguments'),
     ],
 )
 def test_bad_argument_is_explained(argv, complaint, capsys, monkeypatch, tmp_path):

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -126,11 +123,7 @@ def _label(axes: Any, name: str, members: slice, colour: str, neurons: int) -> N
 
 
 def _figure_class() -> Any:
-    """Give matplotlib's Figure, which needs no screen, and see that it needs no writable home."""
-    if 'MPLCONFIGDIR' not in os.environ and not os.access(os.path.expanduser('~'), os.W_OK):
-        folder = tempfile.mkdtemp(prefix='matplotlib-')
-        os.environ['MPLCONFIGDIR'] = folder
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    """Give matplotlib's Figure, which unlike pyplot needs no screen."""
     from matplotlib.figure import Figure
 
     return Figure

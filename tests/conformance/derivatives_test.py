@@ -2,6 +2,7 @@
 """Values and derivatives of every product, to second order, against the trilinear form."""
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -127,40 +128,26 @@ def test_hessian(case):
     params, x = ops.params(), ops.input()
     f = case.call((4, 3))
 
-    def loss(p, x):
+    flat, parts_of = jax.flatten_util.ravel_pytree((params, x))
+
+    def loss(flat):
+        p, x = parts_of(flat)
         return (f(p, ops.arrays, x) ** 2).sum() / 2
 
-    got = quick_jit(jax.hessian(loss, (0, 1)))(params, x)
-    want = _hessian(ops, params, x)
-    jax.tree.map(lambda a, b: close(case, a, b, 'hessian'), got, want)
+    got = quick_jit(jax.hessian(loss))(flat)
+    close(case, got, _hessian(ops, params, x, parts_of), 'hessian')
 
 
-def _hessian(ops, params, x):
-    """One column for each basis vector of weights and input."""
+def _hessian(ops, params, x, parts_of):
+    """One column for each basis vector of weights and input together."""
     form, e, w = ops.form, ops.counts(x), ops.edge_weights(params)
     y = form.product(w, e)
-
-    def column(dw, dx):
+    columns = []
+    for unit in np.eye(x.size + sum(p.size for p in params), dtype=np.float32):
+        dparams, dx = parts_of(unit)
+        dw, dx = ops.edge_weights(dparams), ops.wide(dx)
         dy = form.product(dw, e) + form.product(w, dx)
         per_edge = form.sample(dx, y) + form.sample(e, dy)
-        return ops.param_cotangents(per_edge), form.back(dw, y) + form.back(w, dy)
-
-    units = [np.eye(p.size) for p in params]
-    blank = [np.zeros(p.size) for p in params]
-    by_params = []
-    for q, basis in enumerate(units):
-        columns = [
-            column(ops.edge_weights([*blank[:q], unit, *blank[q + 1 :]]), np.zeros(x.shape))
-            for unit in basis
-        ]
-        by_params.append(_stack(columns))
-    by_input = _stack([column(np.zeros(w.shape), unit) for unit in np.eye(x.size)])
-    rows = range(len(params))
-    return (
-        (tuple(tuple(by_params[q][0][r] for q in rows) for r in rows), tuple(by_input[0])),
-        (tuple(by_params[q][1] for q in rows), by_input[1]),
-    )
-
-
-def _stack(columns):
-    return jax.tree.map(lambda *parts: np.stack(parts, -1), *columns)
+        per_input = form.back(dw, y) + form.back(w, dy)
+        columns.append(np.concatenate([*ops.param_cotangents(per_edge), per_input]))
+    return np.stack(columns, 1)

@@ -12,6 +12,7 @@ from brainevent._edge.event import Event
 from brainevent._edge.kernels import numba_cpu
 from brainevent._edge.kernels.jax_raw import _PLATFORMS, _accumulator, _over_levels
 from brainevent._edge.kernels.numba_cpu import _HALVES, _HOME, _like
+from brainevent._edge.kernels.update import change_in_place
 from brainevent._edge.operator import PRODUCT, SAMPLE, Spec
 from brainevent._edge.update import UPDATE
 from brainevent._op.numba_ffi import native
@@ -136,3 +137,10 @@ def count_events(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
         return [y.astype(out.dtype)]
 
     return kernel
+
+
+@UPDATE.kernel('numba', 'cpu', supports=_is_dense)
+def learn(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
+    """Add the trace to rows, or to columns, that fired, in the weights' own memory."""
+    factory = 'learn_rows' if spec.transpose else 'learn_columns'
+    return change_in_place(native.Recipe(_HOME + 'numba_dense', factory), spec, outs[0])

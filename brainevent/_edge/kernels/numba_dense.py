@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native kernels of dense matrices and events: active ids are listed once, then rows are added.
 
-Vectors lie in rows, ``x`` is ``(batch, input)``; ``w`` is flat, row by row.
+Vectors lie in rows, ``x`` is ``(batch, input)``; ``w`` is flat, row by row. Loops run over views
+that start at zero: an index that might be negative keeps numba's code from being vectorised, which
+costs a factor of ten here.
 """
 
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from brainevent._edge.kernels.numba_parts import (
     PARALLEL_EDGES,
@@ -18,17 +21,28 @@ from brainevent._edge.kernels.numba_parts import (
 )
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
+from brainevent._op.numba_ffi.intrinsics import NATIVE
 
 CACHE_FLOATS = 1 << 16  # numbers of a block of columns that stay in the cache for all vectors
 NARROWEST = 128  # columns of a block, at least
 LANES = 64  # blocks begin at multiples, so that vectorised loops leave no rest
-DENSELY = 6  # one active element in so many: a whole row is read rather than picked from
+DENSELY = 14  # one active element in so many: a whole row is read rather than picked from
 
-# Scratch: for every vector the number of active elements, then their ids.
+
+@njit(**NATIVE, inline='always')  # an array cannot be handed out of a function without counts
+def _stretch(w, start, length):
+    """View ``w[start : start + length]``."""
+    return low.array_at(w.ctypes.data + start * w.itemsize, (length,), w.dtype)
+
+
+@jit
+def _ids_bytes(x):
+    return 4 * x.shape[0] * (x.shape[1] + 1)
 
 
 @jit
 def _list_active(chunk, chunks, ins, outs, scratch):
+    """List the active elements of every vector in scratch: their number, then their ids."""
     x = ins[1]
     batch, length = x.shape
     first, last = part_of(batch, chunk, chunks)
@@ -45,30 +59,24 @@ def _list_active(chunk, chunks, ins, outs, scratch):
         ids[0] = count
 
 
-@jit
-def _scratch_bytes(x):
-    return 4 * x.shape[0] * (x.shape[1] + 1)
-
-
 def dense_rows(half: str | None) -> Phases:
-    """``y[b, :] = sum of rows of w that are active in x[b]``, block of columns by block."""
+    """``y[b, :] = sum of the rows of w that are active in x[b]``, by blocks of columns."""
     weight = weight_reader(False, half, True)
 
     @fast
-    def add_row(w, row, y):
+    def add_row(w, i, n, first, y):
+        row = _stretch(w, np.int64(i) * n + first, y.shape[0])
         for j in range(y.shape[0]):
-            y[j] += weight(w, row + j)
+            y[j] += weight(row, j)
 
     @fast
-    def add_eight(w, ids, k, n, first, y):
-        a, b = np.int64(ids[k]) * n + first, np.int64(ids[k + 1]) * n + first
-        c, d = np.int64(ids[k + 2]) * n + first, np.int64(ids[k + 3]) * n + first
-        e, f = np.int64(ids[k + 4]) * n + first, np.int64(ids[k + 5]) * n + first
-        g, h = np.int64(ids[k + 6]) * n + first, np.int64(ids[k + 7]) * n + first
+    def add_four(w, ids, k, n, first, y):
+        a = _stretch(w, np.int64(ids[k]) * n + first, y.shape[0])
+        b = _stretch(w, np.int64(ids[k + 1]) * n + first, y.shape[0])
+        c = _stretch(w, np.int64(ids[k + 2]) * n + first, y.shape[0])
+        d = _stretch(w, np.int64(ids[k + 3]) * n + first, y.shape[0])
         for j in range(y.shape[0]):
-            left = (weight(w, a + j) + weight(w, b + j)) + (weight(w, c + j) + weight(w, d + j))
-            right = (weight(w, e + j) + weight(w, f + j)) + (weight(w, g + j) + weight(w, h + j))
-            y[j] += left + right
+            y[j] += (weight(a, j) + weight(b, j)) + (weight(c, j) + weight(d, j))
 
     @jit
     def plan(ins, outs, threads):
@@ -80,25 +88,25 @@ def dense_rows(half: str | None) -> Phases:
             chunks = n // max(CACHE_FLOATS // max(x.shape[1], 1), NARROWEST) + 1
         if threads > 1 and work > PARALLEL_EDGES:
             chunks = max(chunks, min(threads, max(n // NARROWEST, 1)))
-        return chunks, _scratch_bytes(x), work // 4
+        return chunks, _ids_bytes(x), work // 4
 
     @jit
     def body(chunk, chunks, ins, outs, scratch):
         w, x, out = ins[0], ins[1], outs[0]
         (batch, length), n = x.shape, out.shape[1]
-        first, last = part_of(-(-n // LANES), chunk, chunks)
-        first, last = first * LANES, min(last * LANES, n)
+        blocks = part_of(-(-n // LANES), chunk, chunks)
+        first, last = min(blocks[0] * LANES, n), min(blocks[1] * LANES, n)
         for b in range(batch):
             ids = low.array_at(scratch + 4 * b * (length + 1), (length + 1,), np.int32)
             y = low.row_part(out, b, first, last - first)
-            for j in range(last - first):
+            for j in range(y.shape[0]):
                 y[j] = 0
-            count = ids[0]
-            whole = count // 8 * 8
-            for k in range(1, whole + 1, 8):
-                add_eight(w, ids, k, n, first, y)
-            for k in range(whole + 1, count + 1):
-                add_row(w, np.int64(ids[k]) * n + first, y)
+            count = np.int64(ids[0])
+            fours = count // 4 * 4
+            for k in range(1, fours + 1, 4):
+                add_four(w, ids, k, n, first, y)
+            for k in range(fours + 1, count + 1):
+                add_row(w, ids[k], n, first, y)
 
     return Phases(plan, (_list_active, body))
 
@@ -108,18 +116,18 @@ def dense_columns(half: str | None) -> Phases:
     weight = weight_reader(False, half, True)
 
     @fast
-    def pick(w, row, ids, zero):
+    def pick(row, ids, zero):
         total = zero
         for k in range(1, ids[0] + 1):
-            total += weight(w, row + ids[k])
+            total += weight(row, ids[k])
         return total
 
     @fast
-    def read(w, row, on, zero):
+    def read(row, on, zero):
         total = zero
         for j in range(on.shape[0]):
-            value = weight(w, row + j)  # read first, so that the choice needs no branch
-            total += value if on[j] else zero
+            if on[j]:
+                total += weight(row, j)
         return total
 
     @jit
@@ -127,7 +135,7 @@ def dense_columns(half: str | None) -> Phases:
         x, y = ins[1], outs[0]
         work = y.size * x.shape[1] // 10
         chunks = threads * 4 if threads > 1 and work > PARALLEL_EDGES else 1
-        return chunks, _scratch_bytes(x), work
+        return chunks, _ids_bytes(x), work
 
     @jit
     def body(chunk, chunks, ins, outs, scratch):
@@ -136,11 +144,70 @@ def dense_columns(half: str | None) -> Phases:
         zero = y.dtype.type(0)
         first, last = part_of(y.shape[1], chunk, chunks)
         for i in range(first, last):
+            row = _stretch(w, i * n, n)
             for b in range(batch):
                 ids = low.array_at(scratch + 4 * b * (n + 1), (n + 1,), np.int32)
-                if ids[0] * DENSELY > n:
-                    y[b, i] = read(w, i * n, low.row_part(x, b, 0, n), zero)
+                if np.int64(ids[0]) * DENSELY > n:
+                    y[b, i] = read(row, low.row_part(x, b, 0, n), zero)
                 else:
-                    y[b, i] = pick(w, i * n, ids, zero)
+                    y[b, i] = pick(row, ids, zero)
 
     return Phases(plan, (_list_active, body))
+
+
+# ---- plasticity: ins are (w, x, y), and the result starts as w --------------------------------
+
+
+def learn_rows() -> Phases:
+    """``w[i, :] += y`` for every active row."""
+
+    @fast
+    def add(row, y):
+        for j in range(y.shape[0]):
+            row[j] += y[j]
+
+    @jit
+    def plan(ins, outs, threads):
+        work = ins[0].size // 10
+        return (threads * 4 if threads > 1 and work > PARALLEL_EDGES else 1), 0, work // 4
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        x, y, w = ins[1], ins[2], outs[0]
+        first, last = part_of(x.shape[0], chunk, chunks)
+        for start in range(first, last, 8):
+            stop = min(start + 8, last)
+            if stop < start + 8 or any_in_word(x, start):
+                for i in range(start, stop):
+                    if x[i]:
+                        add(_stretch(w, i * y.shape[0], y.shape[0]), y)
+
+    return Phases(plan, (body,))
+
+
+def learn_columns() -> Phases:
+    """``w[:, j] += y`` for every active column, row by row."""
+
+    @jit
+    def plan(ins, outs, threads):
+        work = ins[0].size // 10
+        x = ins[1]
+        chunks = threads * 4 if threads > 1 and work > PARALLEL_EDGES else 1
+        return chunks, 4 * (x.shape[0] + 1) * chunks, work
+
+    @jit
+    def body(chunk, chunks, ins, outs, scratch):
+        x, y, w = ins[1], ins[2], outs[0]
+        n = x.shape[0]
+        ids = low.array_at(scratch + 4 * (n + 1) * chunk, (n + 1,), np.int32)
+        count = 0
+        for j in range(n):
+            ids[count] = j
+            count += x[j]
+        first, last = part_of(y.shape[0] if count else 0, chunk, chunks)
+        for i in range(first, last):
+            row = _stretch(w, i * n, n)
+            for k in range(count):
+                row[ids[k]] += y[i]
+
+    return Phases(plan, (body,))

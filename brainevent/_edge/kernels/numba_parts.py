@@ -76,6 +76,12 @@ def count_true(x):
     return total
 
 
+@jit
+def cut(edge, count):
+    """Move an offset to the edges that exist."""
+    return min(max(np.int64(edge), 0), count)
+
+
 @dataclass(frozen=True)
 class Line:
     """A walk, compiled: guarded spans, far ends, tags, and the extents it runs over."""
@@ -92,7 +98,7 @@ def line(walk: Walk) -> Line:
     @jit
     def span(s, m, n, i, count):
         first, last = raw_span(s, m, n, i)
-        return max(np.int64(first), 0), min(np.int64(last), count)
+        return cut(first, count), cut(last, count)
 
     return Line(span, far, tag)
 

@@ -17,17 +17,22 @@ from brainevent._typing import Array
 
 @UPDATE.kernel('numba', 'cpu', supports=_walkable)
 def update(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Callable[..., Any]:
-    """Walk lines that fired if there are such lines; weights change in their own memory."""
-    (out,) = outs
+    """Walk lines that fired if there are such lines, else ask every edge."""
     inward, outward = spec.layout.towards(spec.transpose)
     factory = 'update_lines' if inward else 'update_against_lines' if outward else 'update_edges'
     names = (spec.layout.name, _layout_key(spec.layout), spec.transpose)
-    recipe = native.Recipe(_HOME + 'numba_update', factory, names)
+    return change_in_place(native.Recipe(_HOME + 'numba_update', factory, names), spec, outs[0])
+
+
+def change_in_place(
+    recipe: native.Recipe, spec: Spec, out: jax.ShapeDtypeStruct
+) -> Callable[..., list[Array]]:
+    """Make the call of a native kernel whose result takes the memory of the weights."""
 
     def kernel(w: Array, *operands: Array) -> list[Array]:
         *arrays, x, y = operands
         acc = jnp.dtype('float32') if w.dtype.name in _HALVES else w.dtype
-        # the result takes the weights' memory, so a batch has its own weights from the start
+        # memory of its own for every element of a batch
         w = jnp.broadcast_to(w.astype(acc), out.shape)
         ins = [w, *arrays, spec.event.active(x), y.astype(acc)]
         result = [_like(out.shape, acc)]

@@ -2,8 +2,10 @@
 """``numba_kernel``: an ``njit`` function of the user's becomes a native XLA handler."""
 
 import functools
+import importlib
 import importlib.util
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +13,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent._error import DtypeError, KernelCompilationError, KernelSignatureError, explain
+from brainevent._compat import canonical_dtype
+from brainevent._error import (
+    DtypeError,
+    KernelCompilationError,
+    KernelError,
+    KernelSignatureError,
+    OptionError,
+    expect,
+    explain,
+)
 from brainevent._op import ffi_naming
-from brainevent._op.numba_ffi import load, native
+from brainevent._op.numba_ffi import native
+from brainevent._op.numba_ffi.load import MachineCode
 from brainevent._typing import Array
 
 __all__ = ['NumbaKernel', 'numba_kernel']
@@ -22,6 +34,7 @@ _NATIVE_DTYPES = frozenset(
     'bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 '
     'float32 float64 complex64 complex128'.split()
 )
+PREFIX = 'brainevent_numba_ffi_'
 _HALVES = ('float16', 'bfloat16')
 _VMAP_METHODS = (
     None, 'sequential', 'sequential_unrolled', 'expand_dims', 'broadcast_all', 'legacy_vectorized',
@@ -64,6 +77,8 @@ def numba_kernel(
         If numba is not installed.
     KernelSignatureError
         If ``kernel`` is not an ``njit`` function, or takes another number of arrays.
+    OptionError
+        If ``vmap_method`` is not known.
     DtypeError
         If an operand has a dtype that a kernel cannot hold.
     KernelCompilationError
@@ -87,25 +102,24 @@ def numba_kernel(
     """
     if importlib.util.find_spec('numba') is None:
         raise ImportError('numba_kernel needs numba: pip install numba')
-    if not isinstance(getattr(kernel, 'py_func', None), type(numba_kernel)):
-        raise KernelSignatureError(
-            explain(
-                'numba_kernel',
-                '`kernel` is not a compiled numba function',
-                expected='a function decorated with numba.njit',
-                got=repr(kernel),
-                remedy='decorate it with @numba.njit',
-            )
-        )
-    if vmap_method not in _VMAP_METHODS:
-        raise ValueError(
-            explain(
-                'numba_kernel',
-                'unknown `vmap_method`',
-                expected=f'one of {_VMAP_METHODS}',
-                got=repr(vmap_method),
-            )
-        )
+    expect(
+        isinstance(getattr(kernel, 'py_func', None), types.FunctionType)
+        and isinstance(getattr(kernel, 'targetoptions', None), dict),
+        KernelSignatureError,
+        'numba_kernel',
+        '`kernel` is not a compiled numba function.',
+        expected='a function decorated with numba.njit',
+        got=lambda: repr(kernel),
+        remedy='decorate it with @numba.njit, and see that NUMBA_DISABLE_JIT is not set',
+    )
+    expect(
+        vmap_method in _VMAP_METHODS,
+        OptionError,
+        'numba_kernel',
+        'unknown `vmap_method`.',
+        expected=f'one of {_VMAP_METHODS}',
+        got=repr(vmap_method),
+    )
     return NumbaKernel(kernel, outs, vmap_method, dict(input_output_aliases or {}))
 
 
@@ -118,7 +132,16 @@ class NumbaKernel:
         self.kernel = kernel
         self.name: str = kernel.py_func.__name__
         leaves, self._tree = jax.tree.flatten(outs)
-        self._outs = [jax.ShapeDtypeStruct(o.shape, o.dtype) for o in leaves]
+        self._outs = [_struct(self.name, out) for out in leaves]
+        expect(
+            bool(leaves),
+            KernelSignatureError,
+            self.name,
+            'the kernel has no output.',
+            expected='at least one ShapeDtypeStruct in `outs`',
+            got=repr(outs),
+            remedy='a kernel is called for what it writes: give it an output',
+        )
         self._aliases = aliases
         self._vmap_method = vmap_method
         if vmap_method in ('expand_dims', 'broadcast_all', 'legacy_vectorized'):
@@ -126,8 +149,7 @@ class NumbaKernel:
             self._vmap_method = 'broadcast_all' if aliases else 'expand_dims'
         for k, out in enumerate(self._outs):
             _check_dtype(self.name, 'output', k, out.dtype)
-        self._fingerprint = ffi_naming.fingerprint(kernel)
-        self._unique = ffi_naming.process_name('')
+        self._unique = ffi_naming.process_name(self.name)
         self._jitted = jax.jit(self._call)
 
     def __call__(self, *inputs: Any) -> Any:
@@ -142,9 +164,12 @@ class NumbaKernel:
         arrays = [jnp.asarray(x) for x in inputs]
         for k, x in enumerate(arrays):
             _check_dtype(self.name, 'input', k, x.dtype)
+        # under the x64 setting of this call, not of the time when the kernel was made
+        wanted = [jax.ShapeDtypeStruct(o.shape, canonical_dtype(o.dtype)) for o in self._outs]
         self._check_arity(len(arrays))
+        self._check_aliases(arrays, wanted)
         arrays = [_widen(x) for x in arrays]
-        outs = [jax.ShapeDtypeStruct(o.shape, _wide_dtype(o.dtype)) for o in self._outs]
+        outs = [jax.ShapeDtypeStruct(o.shape, _wide_dtype(o.dtype)) for o in wanted]
         target = self._target(
             tuple((x.dtype.name, x.ndim) for x in arrays),
             tuple((np.dtype(o.dtype).name, len(o.shape)) for o in outs),
@@ -152,75 +177,93 @@ class NumbaKernel:
         results = jax.ffi.ffi_call(
             target, outs, vmap_method=self._vmap_method, input_output_aliases=self._aliases
         )(*arrays)
-        narrow = [r.astype(o.dtype) for r, o in zip(results, self._outs, strict=True)]
+        narrow = [r.astype(o.dtype) for r, o in zip(results, wanted, strict=True)]
         return jax.tree.unflatten(self._tree, narrow)
 
     def _check_arity(self, inputs: int) -> None:
+        parameters = inspect.signature(self.kernel.py_func)
         try:
-            inspect.signature(self.kernel.py_func).bind(*[None] * (inputs + len(self._outs)))
+            parameters.bind(*[None] * (inputs + len(self._outs)))
         except TypeError as cause:
             raise KernelSignatureError(
                 explain(
                     self.name,
-                    'the kernel takes another number of arrays',
-                    expected=f'parameters {inspect.signature(self.kernel.py_func)}',
+                    'the kernel takes another number of arrays.',
+                    expected=f'parameters {parameters}',
                     got=f'{inputs} inputs and {len(self._outs)} outputs',
                     remedy='a kernel is called as kernel(*inputs, *outputs)',
                 )
             ) from cause
 
+    def _check_aliases(self, arrays: list[Array], outs: list[jax.ShapeDtypeStruct]) -> None:
+        for source, target in self._aliases.items():
+            known = source in range(len(arrays)) and target in range(len(outs))
+            pair = (arrays[source], outs[target]) if known else ()
+            expect(
+                known and len({(x.shape, np.dtype(x.dtype)) for x in pair}) == 1,
+                KernelSignatureError,
+                self.name,
+                f'output {target} cannot start as input {source}.',
+                expected='numbers of an input and an output of the same shape and dtype',
+                got=[f'{x.dtype}{list(x.shape)}' for x in (*arrays, *outs)],
+                remedy='see `input_output_aliases`: {input number: output number}',
+            )
+
     def _target(self, ins: Any, outs: Any) -> str:
         """Return the registered target for these dtypes and ranks, named by content."""
-        prepare_numba(bool(self.kernel.targetoptions.get('parallel')))
-        known = self._fingerprint
-        key = ffi_naming.digest(
-            native.SCHEMA, native.versions(), load.machine(), known or self._unique, repr(ins),
-            repr(outs),
-        )  # fmt: skip
-        target = f'brainevent_numba_ffi_{key}'
-        build = functools.partial(self._build, target, ins, outs)
-        native.ensure(target, build, keep=known is not None)
+        content = ffi_naming.fingerprint(self.kernel)
+        key = ffi_naming.digest(native.SCHEMA, content or self._unique, repr(ins), repr(outs))
+        target = f'{PREFIX}{key}' if content else f'{PREFIX}unique_{key}'
+        native.ensure(target, functools.partial(self._build, target, ins, outs), bool(content))
         return target
 
-    def _build(self, target: str, ins: Any, outs: Any) -> tuple[bytes, ...]:
-        from brainevent._op.numba_ffi import compile as compiler
-
+    def _build(self, target: str, ins: Any, outs: Any) -> MachineCode:
+        compiler = importlib.import_module('brainevent._op.numba_ffi.compile')
+        runtime = importlib.import_module('brainevent._op.numba_ffi.runtime')
         try:
-            signature = compiler.Signature(ins, outs)
-            return compiler.compile_guarded(target, self.kernel, signature).files
-        except compiler.NumbaError as cause:
+            with runtime.safe_layers():
+                signature = compiler.Signature(ins, outs)
+                code: MachineCode = compiler.compile_guarded(target, self.kernel, signature)
+                return code
+        except KernelError:
+            raise
+        except Exception as cause:  # whatever numba says: it is about this kernel
             raise KernelCompilationError(
                 explain(
                     self.name,
-                    'numba cannot compile the kernel',
+                    'numba cannot compile the kernel.',
                     expected='a function of arrays that numba supports, whose inputs are read-only',
                     got=f'inputs {ins}, outputs {outs}\n{cause}',
-                    remedy='write to outputs only; see the message of numba above',
+                    remedy='write to outputs only, and give numba.njit no explicit signature',
                 )
             ) from cause
 
 
-@functools.cache
-def prepare_numba(parallel: bool) -> None:
-    """Let numba define its run-time symbols, and start a thread pool that is safe in XLA."""
-    from brainevent._op.numba_ffi import runtime
-
-    runtime.start()
-    if parallel:
-        runtime.start_threads()
+def _struct(name: str, out: Any) -> jax.ShapeDtypeStruct:
+    try:
+        return jax.ShapeDtypeStruct(out.shape, out.dtype)
+    except AttributeError as cause:
+        raise KernelSignatureError(
+            explain(
+                name,
+                '`outs` holds something without shape and dtype.',
+                expected='a jax.ShapeDtypeStruct or a pytree of them',
+                got=repr(out),
+            )
+        ) from cause
 
 
 def _check_dtype(name: str, side: str, k: int, dtype: Any) -> None:
-    if np.dtype(dtype).name not in _NATIVE_DTYPES and np.dtype(dtype).name not in _HALVES:
-        raise DtypeError(
-            explain(
-                name,
-                f'{side} {k} has a dtype that a kernel cannot hold',
-                expected=', '.join(sorted(_NATIVE_DTYPES | set(_HALVES))),
-                got=np.dtype(dtype).name,
-                remedy='convert the array with astype before the call',
-            )
-        )
+    known = jax.dtypes.issubdtype(dtype, np.generic) and np.dtype(dtype).name
+    expect(
+        known in _NATIVE_DTYPES or known in _HALVES,
+        DtypeError,
+        name,
+        f'{side} {k} has a dtype that a kernel cannot hold.',
+        expected=', '.join(sorted(_NATIVE_DTYPES | set(_HALVES))),
+        got=dtype,
+        remedy='convert the array with astype before the call',
+    )
 
 
 def _wide_dtype(dtype: Any) -> Any:

@@ -12,6 +12,8 @@ waits for a task that got no thread, and the job is reference-counted, since a l
 looks at it.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,15 +23,15 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
-from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
-from brainevent._error import KernelCompilationError
+from brainevent._error import KernelCompilationError, explain
 from brainevent._op.numba_ffi import abi
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.intrinsics import NATIVE, answer_metadata
-from brainevent._op.numba_ffi.load import C_LIBRARY
+from brainevent._op.numba_ffi.load import C_LIBRARY, MachineCode
 
 BATCH = -1  # phase number of a job whose chunks are whole batch elements
 POOL_WORTH_NS = 40_000  # below this much work, waking another thread costs more than it saves
@@ -59,14 +61,6 @@ class Signature:
 
     ins: tuple[tuple[str, int], ...]
     outs: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Objects:
-    """Machine code: object files to be loaded together, and the symbol of the handler."""
-
-    symbol: str
-    files: tuple[bytes, ...]
 
 
 @njit(**NATIVE)
@@ -238,12 +232,18 @@ def _address_of(symbol: str) -> Any:
     return address
 
 
-def _export(function: Any, symbol: str, allowed: tuple[str, ...] | None = None) -> bytes:
-    """Give a compiled ``int64(int64)`` the C calling convention and take its object file.
-
-    With ``allowed``, code that needs any other symbol of its surroundings is refused: a process
-    that loads it from disk has nothing else to offer.
-    """
+def _library(function: Any, symbol: str) -> Any:
+    """Give a compiled ``int64(int64)`` the C calling convention, in a library of its own."""
+    if not hasattr(function, 'overloads'):
+        raise KernelCompilationError(
+            explain(
+                symbol,
+                'numba does not compile.',
+                expected='numba with its compiler switched on',
+                got='NUMBA_DISABLE_JIT is set',
+                remedy='unset NUMBA_DISABLE_JIT, or choose another backend',
+            )
+        )
     (record,) = function.overloads.values()
     context = cpu_target.target_context
     module = context.create_module(symbol)
@@ -262,17 +262,35 @@ def _export(function: Any, symbol: str, allowed: tuple[str, ...] | None = None) 
     library.add_linking_library(record.library)
     library.add_ir_module(module)
     library.finalize()
-    if allowed is not None:
-        names = {f.name for f in library._final_module.functions if f.is_declaration}
-        alien = {n for n in names if not n.startswith('llvm.')} - set(allowed)
-        if alien:
-            raise KernelCompilationError(f'{symbol} is not self-contained: it needs {alien}')
+    return library
+
+
+def _object_file(library: Any, symbol: str) -> bytes:
     library.get_pointer_to_function(symbol)
     return bytes(library._get_compiled_object())
 
 
-@global_compiler_lock  # type: ignore[untyped-decorator]
-def compile_phases(name: str, phases: Phases, signature: Signature, threads: int) -> Objects:
+def _needs(library: Any) -> list[str]:
+    """List the symbols that code expects of its surroundings."""
+    module = library._final_module
+    items = [*module.functions, *module.global_variables]
+    return sorted(i.name for i in items if i.is_declaration and not i.name.startswith('llvm.'))
+
+
+def _own_object_file(function: Any, symbol: str, allowed: tuple[str, ...]) -> bytes:
+    """Take an object file that needs nothing but some symbols.
+
+    A process that loads it from disk has nothing else to offer.
+    """
+    library = _library(function, symbol)
+    alien = set(_needs(library)) - set(allowed)
+    if alien:
+        raise KernelCompilationError(f'{symbol} is not self-contained: it needs {alien}')
+    return _object_file(library, symbol)
+
+
+@global_compiler_lock
+def compile_phases(name: str, phases: Phases, signature: Signature, threads: int) -> MachineCode:
     """Compile the handler of a kernel of the house."""
     views = _views(signature)
     task_code = _export(_task(phases, views), f'{name}.task', C_LIBRARY)
@@ -307,14 +325,36 @@ def compile_phases(name: str, phases: Phases, signature: Signature, threads: int
             low.free(scratch)
         return 0
 
-    own = (*C_LIBRARY, f'{name}.task')
-    return Objects(name, (task_code, _export(entry, name, own)))
+    entry_code = _own_object_file(entry, name, (*C_LIBRARY, f'{name}.task'))
+    return MachineCode((task_code, entry_code), C_LIBRARY)
 
 
-@global_compiler_lock  # type: ignore[untyped-decorator]
-def compile_guarded(name: str, kernel: Any, signature: Signature) -> Objects:
+def _afresh(kernel: Any) -> Any:
+    """Return a function that numba compiles now, with the globals that there are now.
+
+    One with explicit signatures was compiled where it was defined, and is not compiled again.
+    """
+    if not kernel._can_compile:
+        return kernel
+    pipeline = kernel._compiler.pipeline_class
+    return type(kernel)(kernel.py_func, kernel.locals, dict(kernel.targetoptions), pipeline)
+
+
+def _environments(library: Any) -> dict[str, Any]:
+    """Return numba's environments, by their symbols, that code really reads.
+
+    They hold the Python objects that code hands to Python, as ``print(array)`` does.
+    """
+    uses = Counter(re.findall(r'@"?(_ZN08NumbaEnv[^\s",)]*)', library.get_llvm_str()))
+    found = {name: lookup_environment(name) for name, count in uses.items() if count > 1}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+@global_compiler_lock
+def compile_guarded(name: str, kernel: Any, signature: Signature) -> MachineCode:
     """Compile the handler of a user's ``njit`` function; what it raises becomes XLA's error."""
     views, rank = _views(signature), signature.outs[0][1]
+    kernel = _afresh(kernel)
 
     @njit(types.int64(types.int64), nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     def entry(address):
@@ -329,4 +369,9 @@ def compile_guarded(name: str, kernel: Any, signature: Signature) -> Objects:
                 return error
         return 0
 
-    return Objects(name, (_export(entry, name),))
+    library = _library(entry, name)
+    cells = _environments(library)
+    reloads = {function.__name__ for function in library._reload_init} - {'_reload_parfors'}
+    portable = not (cells or reloads or library.has_dynamic_globals)
+    files = (_object_file(library, name),)
+    return MachineCode(files, tuple(_needs(library)), cells, portable, (kernel, entry))

@@ -243,12 +243,23 @@ def _report(ctx: Any, b: Any, status: Any, api: Any) -> Any:
     _c_function(b, 'PyErr_Fetch', ir.VoidType(), *cells)
     _c_function(b, 'PyErr_NormalizeException', ir.VoidType(), *cells)
     text = _c_function(b, 'PyObject_Repr', python.pyobj, b.load(cells[1]))
-    error = _create_error(b, api, b.ptrtoint(python.string_as_string(text), _WORD))
+    error = _create_error(b, api, b.ptrtoint(_readable(ctx, b, python, text), _WORD))
     python.decref(text)
     for cell in cells:
         python.decref(b.load(cell))
     python.gil_release(gil)
     return error
+
+
+def _readable(ctx: Any, b: Any, python: Any, text: Any) -> Any:
+    """Return the UTF-8 of a Python string; of one that could not be made, a text that says so."""
+    fallback = ctx.insert_const_string(b.module, 'an exception that cannot be shown')
+    message = cgutils.alloca_once_value(b, fallback)
+    with b.if_then(cgutils.is_not_null(b, text)):
+        encoded = python.string_as_string(text)
+        b.store(b.select(cgutils.is_null(b, encoded), fallback, encoded), message)
+    python.err_clear()
+    return b.load(message)
 
 
 def _create_error(b: Any, api: Any, message: Any) -> Any:

@@ -2,18 +2,25 @@
 """Object code to a registered XLA target: what a process does with a kernel it has on disk.
 
 Needs llvmlite, not numba: kernels of the house use the C library alone, so a warm process
-computes without ever importing the compiler.
+computes without ever importing the compiler. Code of users names what it needs of numba's run
+time, which is then started.
 """
 
 import ctypes
 import functools
+import importlib
+import struct
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 import jax
 
-C_LIBRARY = ('malloc', 'free', 'memset', 'memcpy', 'memmove', 'sched_yield')
+from brainevent._error import KernelLoadError, explain
+
+C_LIBRARY = ('malloc', 'free', 'memset', 'memcpy', 'memmove')
 """All that the machine code of a house kernel may ask of its surroundings."""
 
 _PYTHON = (
@@ -22,15 +29,62 @@ _PYTHON = (
     'PyUnicode_FromString', 'PyBytes_FromStringAndSize', 'Py_DecRef', 'Py_IncRef',
 )  # fmt: skip
 
+_THREADS = 'numba_parallel_for'  # the symbol by which code asks for numba's threads
+
 _lock = threading.Lock()
-_engines: dict[str, Any] = {}  # target -> engine; machine code lives as long as the process
+_loaded: dict[str, tuple[Any, ...]] = {}  # target -> what must live as long as the process
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """Object files that are loaded together, and what they need.
+
+    Attributes
+    ----------
+    files : tuple of bytes
+        In the object format of this machine.
+    needs : tuple of str
+        Symbols that the surroundings must offer.
+    cells : dict of str to object
+        Variables of the code that hold the address of a Python object.
+    portable : bool
+        Whether another process can use it: it holds no address of this one.
+    holds : tuple of object
+        What must stay alive for the code to work.
+    """
+
+    files: tuple[bytes, ...]
+    needs: tuple[str, ...] = ()
+    cells: dict[str, Any] = field(default_factory=dict)
+    portable: bool = True
+    holds: tuple[Any, ...] = ()
+
+    def pack(self) -> bytes:
+        """Write the code as one string of bytes, each part behind its length."""
+        parts = ('\n'.join(self.needs).encode(), *self.files)
+        return b''.join(struct.pack('<Q', len(part)) + part for part in parts)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> 'MachineCode':
+        """Read what `pack` wrote; nothing in it is executed on the way."""
+        needs, *files = _parts(data)
+        return cls(tuple(files), tuple(needs.decode().split('\n')) if needs else ())
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from('<Q', data, at)
+        at += 8 + length
+        if at > len(data):
+            raise ValueError('cut short')
+        yield data[at - length : at]
 
 
 @functools.cache
 def _llvm() -> ModuleType:
     """Set up LLVM once: the machine's own instructions, and the symbols that code may use."""
-    import llvmlite.binding as llvm
-
+    llvm = importlib.import_module('llvmlite.binding')
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     c_library = ctypes.CDLL(None) if hasattr(ctypes, 'pythonapi') else None
@@ -45,33 +99,87 @@ def _llvm() -> ModuleType:
 @functools.cache
 def machine() -> str:
     """Name what machine code is made for: processor, its features, and LLVM."""
-    import llvmlite
-
     llvm = _llvm()
     features = llvm.get_host_cpu_features().flatten()
-    triple = llvm.get_process_triple()
-    return f'{triple} {llvm.get_host_cpu_name()} {features} llvmlite {llvmlite.__version__}'
+    name = f'{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}'
+    return f'{name} llvmlite {importlib.import_module("llvmlite").__version__}'
 
 
 def is_loaded(target: str) -> bool:
     """Tell whether a target of that name is registered by this process."""
-    return target in _engines
+    return target in _loaded
 
 
-def load(target: str, files: tuple[bytes, ...]) -> None:
-    """Link object files in memory and register the symbol ``target`` with XLA, once."""
+def loaded_targets() -> tuple[str, ...]:
+    """List the targets that this process has registered."""
+    return tuple(_loaded)
+
+
+def load(target: str, code: MachineCode) -> None:
+    """Link object files in memory and register the symbol ``target`` with XLA, once.
+
+    Raises
+    ------
+    KernelLoadError
+        If the code is not for this machine, or needs what is not there.
+    """
     llvm = _llvm()
+    _check(target, code)
     with _lock:
-        if target in _engines:
+        if target in _loaded:
             return
-        machine = llvm.Target.from_default_triple().create_target_machine()
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), machine)
-        for data in files:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), _target_machine())
+        for data in code.files:
             engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()
         address = engine.get_function_address(target)
-        capsule = ctypes.pythonapi.PyCapsule_New
-        capsule.restype = ctypes.py_object
-        capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        jax.ffi.register_ffi_target(target, capsule(address, None, None), platform='cpu')
-        _engines[target] = engine
+        if not address:
+            raise KernelLoadError(_told(target, 'code that holds this symbol', 'other code'))
+        for name, value in code.cells.items():
+            cell = ctypes.c_void_p.from_address(engine.get_global_value_address(name))
+            cell.value = id(value)
+        capsule = jax.ffi.pycapsule(ctypes.c_void_p(address))
+        jax.ffi.register_ffi_target(target, capsule, platform='cpu')
+        _loaded[target] = (engine, code.cells, code.holds)
+
+
+def _target_machine() -> Any:
+    return _llvm().Target.from_default_triple().create_target_machine()
+
+
+@functools.cache
+def _own_kind() -> bytes:
+    """Return what this machine's object files begin with."""
+    return _kind(_target_machine().emit_object(_llvm().parse_assembly('')))
+
+
+def _kind(data: bytes) -> bytes:
+    """Cut out of an object file its format, word size, byte order and processor."""
+    if data.startswith(b'\x7fELF'):
+        return data[:6] + data[18:20]
+    return data[:8] if data[:4] in (b'\xcf\xfa\xed\xfe', b'\xce\xfa\xed\xfe') else data[:2]
+
+
+def _check(target: str, code: MachineCode) -> None:
+    """Refuse code that LLVM would answer by ending the process."""
+    if not code.files or any(_kind(data) != _own_kind() for data in code.files):
+        raise KernelLoadError(_told(target, 'object files of this machine', 'other bytes'))
+    if not _missing(code.needs):
+        return
+    runtime = importlib.import_module('brainevent._op.numba_ffi.runtime')
+    runtime.start()
+    if _THREADS in code.needs:
+        runtime.start_threads()
+    missing = _missing(code.needs)
+    if missing:
+        raise KernelLoadError(_told(target, 'code whose symbols are known', ', '.join(missing)))
+
+
+def _missing(names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if _llvm().address_of_symbol(name) is None]
+
+
+def _told(target: str, expected: str, got: str) -> str:
+    remedy = 'let it be built anew: remove its file from the cache folder'
+    what = 'the machine code of the kernel cannot be loaded.'
+    return explain(target, what, expected=expected, got=got, remedy=remedy)

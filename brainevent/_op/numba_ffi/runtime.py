@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """numba's own run time, for kernels of users: its symbols, and a thread pool safe inside XLA."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -9,34 +12,48 @@ from numba.np.ufunc import parallel
 
 from brainevent._error import KernelCompilationError, explain
 
+_lock = threading.RLock()
+
 
 def start() -> Any:
     """Define the symbols that compiled functions of users refer to."""
     return cpu_target.target_context
 
 
-def start_threads() -> None:
-    """Launch numba's threads for ``parallel=True``, never on the layer that is not thread-safe.
+@contextmanager
+def safe_layers() -> Iterator[None]:
+    """Let numba, should it launch its threads, choose among thread-safe layers only.
 
     XLA calls kernels from several threads at once; numba's ``workqueue`` layer ends the process
     when that happens.
     """
-    if numba.config.THREADING_LAYER == 'default':
-        numba.config.THREADING_LAYER = 'threadsafe'
+    with _lock:
+        before = numba.config.THREADING_LAYER
+        if before == 'default':
+            numba.config.THREADING_LAYER = 'threadsafe'
+        try:
+            yield
+        finally:
+            numba.config.THREADING_LAYER = before
+
+
+def start_threads() -> None:
+    """Launch numba's threads for ``parallel=True``, never on the layer that is not thread-safe."""
+    reason = None
     try:
-        parallel._launch_threads()
+        with safe_layers():
+            parallel._launch_threads()
         layer = numba.threading_layer()
     except ValueError as cause:
-        layer, reason = 'workqueue', cause
-    else:
-        reason = None
-    if layer == 'workqueue':
+        layer, reason = 'none', cause
+    if layer not in ('tbb', 'omp'):
         raise KernelCompilationError(
             explain(
                 'numba_kernel',
-                'a kernel with parallel=True needs a thread-safe threading layer',
-                expected='numba with OpenMP or TBB',
-                got='the workqueue layer',
-                remedy='pip install tbb, or compile the kernel without parallel=True',
+                'a kernel with parallel=True needs a thread-safe threading layer.',
+                expected="numba's threads on OpenMP or TBB",
+                got=f'the layer {layer!r}',
+                remedy='pip install tbb before anything launches the threads, or compile the '
+                'kernel without parallel=True',
             )
         ) from reason

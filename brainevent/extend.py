@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door for third parties: add a format, a kernel, a backend or an operator of your own.
+
+==================  =============================================================================
+to add              write
+==================  =============================================================================
+an operator         an `XLACustomKernel`, with kernels from `numba_kernel` or plain JAX
+a format            a `Layout` (with a `Walk`, native code serves it) and its `Products`
+a faster kernel     a generator registered with ``PRODUCT.kernel(backend, platform, supports=...)``
+a backend           a `Backend` record, and generators for the operators that it serves
+==================  =============================================================================
+
+Examples
+--------
+A matrix whose row ``i`` has one entry, in column ``i``, needs no structure arrays:
+
+>>> import jax.numpy as jnp
+>>> from brainevent.extend import STORED, Layout, Products, Walk
+>>> def diagonal(arrays, shape):
+...     return jnp.arange(shape[0]), jnp.arange(shape[0])
+>>> layout = Layout(
+...     'doc_diagonal', arrays=(), ranks=(), edges=diagonal,
+...     count=lambda arrays, shape: shape[0],
+...     check_shapes=lambda where, arrays, shape: None,
+...     check_values=lambda where, arrays, shape: None,
+... )
+>>> products = Products(layout, STORED, 'doc_diagonal')
+>>> products('example', (jnp.array([1.0, 2.0]),), (), jnp.array([3.0, 4.0]), shape=(2, 2))
+Array([3., 8.], dtype=float32)
+"""
+
+from brainevent._edge import (
+    LAYOUTS,
+    PRODUCT,
+    SAMPLE,
+    STORED,
+    EdgeOperator,
+    Event,
+    Layout,
+    Products,
+    Spec,
+    Walk,
+    Weight,
+)
+from brainevent._op import Backend, KernelEntry, Prefer, XLACustomKernel, register_backend
+from brainevent._op.numba_ffi.bridge import NumbaKernel, numba_kernel
+
+__all__ = [
+    'LAYOUTS',
+    'PRODUCT',
+    'SAMPLE',
+    'STORED',
+    'Backend',
+    'EdgeOperator',
+    'Event',
+    'KernelEntry',
+    'Layout',
+    'NumbaKernel',
+    'Prefer',
+    'Products',
+    'Spec',
+    'Walk',
+    'Weight',
+    'XLACustomKernel',
+    'numba_kernel',
+    'register_backend',
+]
