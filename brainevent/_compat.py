@@ -20,6 +20,7 @@ __all__ = [
     'align_varying',
     'apply_primitive',
     'backend_scope',
+    'before_exported_call',
     'canonical_dtype',
     'instantiate',
     'is_concrete',
@@ -147,6 +148,26 @@ def set_transpose(primitive: Primitive, rule: Callable[..., Any]) -> None:
 def set_batching(primitive: Primitive, rule: Callable[..., Any]) -> None:
     """Register a raw batching rule."""
     batching.primitive_batchers[primitive] = rule
+
+
+def before_exported_call(act: Callable[[Any], Any]) -> bool:
+    """Let ``act(exported)`` run before a program of `jax.export` is compiled for the CPU.
+
+    Returns False, and does nothing, where JAX has moved what this hangs on.
+    """
+    try:
+        primitive = jax._src.export._export.call_exported_p
+        lower = jax._src.interpreters.mlir._lowerings[primitive].rule
+    except (AttributeError, KeyError):
+        return False
+
+    def rule(ctx: Any, *args: Any, exported: Any, **params: Any) -> Any:
+        if 'cpu' in ctx.module_context.platforms:
+            act(exported)
+        return lower(ctx, *args, exported=exported, **params)
+
+    mlir.register_lowering(primitive, rule)
+    return True
 
 
 def canonical_dtype(dtype: Any) -> np.dtype[Any]:

@@ -44,9 +44,7 @@ class Updates:
         Names of the primitives.
     """
 
-    def __init__(
-        self, products: Products, pre: str | None = None, post: str | None = None
-    ) -> None:
+    def __init__(self, products: Products, pre: str | None = None, post: str | None = None) -> None:
         self.products = products
         stem = products.stem
         self.pre = self._declare(pre or f'update_{stem}_on_binary_pre')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From every format to every other, from and to the matrices of other packages, padding included."""
+"""From every format to every other, from and to matrices of other packages, and padding."""
 
 import brainunit as u
 import jax
@@ -14,6 +14,13 @@ from brainevent._format.bridge import as_sparse
 
 DENSE = np.array([[0, 1, 2, 0], [3, 0, 0, 4], [0, 5, 6, 0]], np.float32)  # two in every row
 STORED = ['CSR', 'CSC', 'COO', 'FixedNumPerPre']
+
+
+@pytest.fixture(autouse=True)
+def reference():
+    """Products by the reference kernels, which are made quickly; the conformance suite has all."""
+    with be.use_backend('jax_raw'):
+        yield
 
 
 def near(got, want, **kw):
@@ -194,7 +201,7 @@ def test_jax_matrices_come_in_without_their_padding(name, nse):
 @pytest.mark.parametrize('name', ['COO', 'CSR', 'CSC'])
 @pytest.mark.parametrize('nse', [6, 9])
 def test_brainunit_matrices_come_in_with_their_unit(name, nse):
-    foreign = getattr(u.sparse, name).fromdense(DENSE * u.mS, nse=nse)
+    foreign = getattr(u.sparse, name).fromdense(jnp.asarray(DENSE) * u.mS, nse=nse)
     ours = as_sparse(foreign)
     assert type(ours).__name__ == name
     near(ours.todense().to(u.mS).mantissa, DENSE)

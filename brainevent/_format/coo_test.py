@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coordinates: products, both orders of the mirror, notes on sorting, and the form braincell uses."""
+"""Coordinates: products, both orders of the mirror, notes on sorting, delivery of spikes."""
 
 import brainunit as u
 import jax
@@ -17,6 +17,13 @@ SHAPE = (4, 3)
 DENSE = np.zeros(SHAPE, np.float32)
 np.add.at(DENSE, (ROW, COL), W)
 X, Y = np.array([1.0, -2.0, 3.0], np.float32), np.array([1.0, 2.0, 0.0, -3.0], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def reference():
+    """Products by the reference kernels, which are made quickly; the conformance suite has all."""
+    with be.use_backend('jax_raw'):
+        yield
 
 
 def near(got, want, **kw):

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 
 from brainevent._edge import STORED, Event, Layout, Products, Walk, unwrap
 from brainevent._edge.operands import as_array, check_shape, split_unit
-from brainevent._error import DtypeError, ShapeError, expect
+from brainevent._error import ShapeError, expect
 from brainevent._format.base import DataRepresentation, StoredMatrix
+from brainevent._format.bridge import as_sparse
 from brainevent._format.indexing import map_number, row_ids
 from brainevent._typing import Array, Shape
 
@@ -272,6 +273,8 @@ def as_matrix(x: Any) -> Any:
         return x
     x = unwrap(x)[0]
     if not isinstance(x, (jax.Array, u.Quantity)):
+        if (sparse := as_sparse(x)) is not None:
+            return sparse
         x = as_array('events @ x', 'x', x)
     shape = x.shape
     expect(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fixed number of connections: both classes, their mirror, and tables that are not as they should."""
+"""A fixed number of connections: both classes, their mirror, and tables that are no good."""
 
 import brainunit as u
 import jax
@@ -24,6 +24,13 @@ def dense(w):
 
 DENSE = dense(W)
 X, Y = np.array([1.0, -2.0, 3.0, 5.0], np.float32), np.array([1.0, 2.0, -3.0], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def reference():
+    """Products by the reference kernels, which are made quickly; the conformance suite has all."""
+    with be.use_backend('jax_raw'):
+        yield
 
 
 def near(got, want, **kw):
@@ -140,7 +147,8 @@ def test_weights_in_another_shape_are_refused():
         'FixedNumPerPre: `data` does not fit the structure.\n'
         '    expected: one weight, or shape (3, 2) as the indices have it\n'
         '    got:      shape (2,)\n'
-        '    remedy:   give one weight for all connections or one for each, in rows like the indices'
+        '    remedy:   give one weight for all connections or one for each, '
+        'in rows like the indices'
     )
 
 

@@ -161,7 +161,8 @@ def _both_axes(where: str, index: Any, shape: tuple[int, int]) -> tuple[Any, Any
 
 
 def _is_mask(x: Any) -> bool:
-    return getattr(x, 'dtype', None) == bool or (isinstance(x, list) and np.asarray(x).dtype == bool)
+    dtype = np.asarray(x).dtype if isinstance(x, list) else getattr(x, 'dtype', np.dtype('int32'))
+    return dtype == np.dtype('bool')
 
 
 def _concrete_mask(where: str, mask: Any, shape: tuple[int, ...]) -> Any:

@@ -5,16 +5,32 @@ All follow one rule: an element is a spike when it is True or greater than zero,
 converted to the unit of the weights, and all weights of the result are clipped to the bounds.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from brainevent._edge import unwrap
 from brainevent._edge.operands import as_index, check_shape
 from brainevent._edge.update import Updates
 from brainevent._format.compressed import CSR_PRODUCTS
+from brainevent._format.coordinates import COO_PRODUCTS
 from brainevent._format.dense import DENSE_PRODUCTS, Dense
+from brainevent._format.ell import FCN_PRODUCTS
 from brainevent._format.tagged import TAGGED_PRODUCTS
-from brainevent._typing import Array
 
 __all__ = [
+    'coo_on_post',
+    'coo_on_pre',
+    'csr2csc_on_post',
+    'csr_on_pre',
+    'dense_on_post',
+    'dense_on_pre',
+    'fcn_plasticity_row_p',
+    'update_coo_on_binary_post',
+    'update_coo_on_binary_post_p',
+    'update_coo_on_binary_pre',
+    'update_coo_on_binary_pre_p',
     'update_csc_on_binary_post',
     'update_csc_on_binary_pre',
     'update_csr_on_binary_post',
@@ -25,22 +41,59 @@ __all__ = [
     'update_dense_on_binary_post_p',
     'update_dense_on_binary_pre',
     'update_dense_on_binary_pre_p',
+    'update_fixed_post_conn_on_binary_pre',
+    'update_fixed_pre_conn_on_binary_post',
 ]
 
-CSR_UPDATES = Updates(CSR_PRODUCTS, 'update_csr_on_binary_pre', 'update_csr_on_binary_post_unsorted')
+CSR_UPDATES = Updates(
+    CSR_PRODUCTS, 'update_csr_on_binary_pre', 'update_csr_on_binary_post_unsorted'
+)
 TAGGED_UPDATES = Updates(
     TAGGED_PRODUCTS, 'update_csr_on_binary_post', 'update_csr_on_binary_pre_unsorted'
 )
+COO_UPDATES = Updates(COO_PRODUCTS)
+FCN_UPDATES = Updates(FCN_PRODUCTS)
 DENSE_UPDATES = Updates(DENSE_PRODUCTS)
 
 update_csr_on_binary_pre_p = CSR_UPDATES.pre
 update_csr_on_binary_post_p = TAGGED_UPDATES.pre
-update_dense_on_binary_pre_p = DENSE_UPDATES.pre
-update_dense_on_binary_post_p = DENSE_UPDATES.post
+update_coo_on_binary_pre_p, update_coo_on_binary_post_p = COO_UPDATES.pre, COO_UPDATES.post
+update_dense_on_binary_pre_p, update_dense_on_binary_post_p = DENSE_UPDATES.pre, DENSE_UPDATES.post
+fcn_plasticity_row_p = FCN_UPDATES.pre
 
 
-def _compressed(where: str, indices: Any, indptr: Any) -> tuple[Array, Array]:
-    return as_index(where, 'indices', indices), as_index(where, 'indptr', indptr)
+def _learn(
+    updates: Updates,
+    where: str,
+    weight: Any,
+    structure: Sequence[Any],
+    spikes: Any,
+    trace: Any,
+    bounds: tuple[Any, Any],
+    shape: Any,
+    backend: str | None,
+    *,
+    rows: bool = True,
+    turned: bool = False,
+) -> Any:
+    """Update structure and weights as a function was given them.
+
+    ``rows`` of the layout fire, or its columns; ``turned`` layouts hold the transpose.
+    """
+    names = updates.products.layout.arrays
+    arrays = [as_index(where, n, a) for n, a in zip(names, structure, strict=True)]
+    m, n = check_shape(where, shape)
+    return updates(
+        where,
+        weight,
+        arrays,
+        spikes,
+        trace,
+        *bounds,
+        shape=(n, m) if turned else (m, n),
+        transpose=rows,
+        backend=backend,
+    )
 
 
 def update_csr_on_binary_pre(
@@ -102,19 +155,9 @@ def update_csr_on_binary_pre(
     >>> brainevent.update_csr_on_binary_pre(*parts, spikes, trace, 0., 2., shape=(2, 3))
     Array([1.5, 2. , 2. ], dtype=float32)
     """
-    where = 'update_csr_on_binary_pre'
-    return CSR_UPDATES(
-        where,
-        weight,
-        _compressed(where, indices, indptr),
-        pre_spike,
-        post_trace,
-        w_min,
-        w_max,
-        shape=check_shape(where, shape),
-        transpose=True,
-        backend=backend,
-    )
+    where, bounds = 'update_csr_on_binary_pre', (w_min, w_max)
+    arrays = (indices, indptr)
+    return _learn(CSR_UPDATES, where, weight, arrays, pre_spike, post_trace, bounds, shape, backend)
 
 
 def update_csr_on_binary_post(
@@ -161,21 +204,12 @@ def update_csr_on_binary_post(
     >>> brainevent.update_csr_on_binary_post(weight, *index, trace, spikes, shape=(2, 3))
     Array([1.5, 2.5, 3. ], dtype=float32)
     """
-    where = 'update_csr_on_binary_post'
-    tag = as_index(where, 'weight_indices', weight_indices)
-    m, n = check_shape(where, shape)
-    return TAGGED_UPDATES(
-        where,
-        weight,
-        (*_compressed(where, indices, indptr), tag),
-        post_spike,
-        pre_trace,
-        w_min,
-        w_max,
-        shape=(n, m),
-        transpose=True,
-        backend=backend,
-    )
+    where, bounds = 'update_csr_on_binary_post', (w_min, w_max)
+    arrays = (indices, indptr, weight_indices)
+    return _learn(
+        TAGGED_UPDATES, where, weight, arrays, post_spike, pre_trace, bounds, shape, backend,
+        turned=True,
+    )  # fmt: skip
 
 
 def update_csc_on_binary_pre(
@@ -196,20 +230,12 @@ def update_csc_on_binary_pre(
     Every connection is asked; where that matters, keep an index of rows and use
     `update_csr_on_binary_post` with the roles of rows and columns swapped.
     """
-    where = 'update_csc_on_binary_pre'
-    m, n = check_shape(where, shape)
-    return CSR_UPDATES(
-        where,
-        weight,
-        _compressed(where, indices, indptr),
-        pre_spike,
-        post_trace,
-        w_min,
-        w_max,
-        shape=(n, m),
-        transpose=False,
-        backend=backend,
-    )
+    where, bounds = 'update_csc_on_binary_pre', (w_min, w_max)
+    arrays = (indices, indptr)
+    return _learn(
+        CSR_UPDATES, where, weight, arrays, pre_spike, post_trace, bounds, shape, backend,
+        rows=False, turned=True,
+    )  # fmt: skip
 
 
 def update_csc_on_binary_post(
@@ -228,20 +254,12 @@ def update_csc_on_binary_post(
 
     Like `update_csr_on_binary_pre` with the roles of rows and columns swapped.
     """
-    where = 'update_csc_on_binary_post'
-    m, n = check_shape(where, shape)
-    return CSR_UPDATES(
-        where,
-        weight,
-        _compressed(where, indices, indptr),
-        post_spike,
-        pre_trace,
-        w_min,
-        w_max,
-        shape=(n, m),
-        transpose=True,
-        backend=backend,
-    )
+    where, bounds = 'update_csc_on_binary_post', (w_min, w_max)
+    arrays = (indices, indptr)
+    return _learn(
+        CSR_UPDATES, where, weight, arrays, post_spike, pre_trace, bounds, shape, backend,
+        turned=True,
+    )  # fmt: skip
 
 
 def update_dense_on_binary_pre(
@@ -275,8 +293,11 @@ def update_dense_on_binary_pre(
     Array([[1.  , 1.  ],
            [1.5 , 1.25]], dtype=float32)
     """
-    where = 'update_dense_on_binary_pre'
-    return _update_dense(where, weight, pre_spike, post_trace, w_min, w_max, True, backend)
+    where, matrix = 'update_dense_on_binary_pre', Dense(weight)
+    bounds = (w_min, w_max)
+    return _learn(
+        DENSE_UPDATES, where, matrix.data, (), pre_spike, post_trace, bounds, matrix.shape, backend
+    )
 
 
 def update_dense_on_binary_post(
@@ -300,31 +321,140 @@ def update_dense_on_binary_post(
     Array([[1.  , 1.5 ],
            [1.  , 1.25]], dtype=float32)
     """
-    where = 'update_dense_on_binary_post'
-    return _update_dense(where, weight, post_spike, pre_trace, w_min, w_max, False, backend)
+    where, matrix = 'update_dense_on_binary_post', Dense(weight)
+    bounds = (w_min, w_max)
+    return _learn(
+        DENSE_UPDATES, where, matrix.data, (), post_spike, pre_trace, bounds, matrix.shape, backend,
+        rows=False,
+    )  # fmt: skip
 
 
-def _update_dense(
-    where: str,
+def update_coo_on_binary_pre(
     weight: Any,
-    spikes: Any,
-    trace: Any,
-    w_min: Any,
-    w_max: Any,
-    transpose: bool,
-    backend: str | None,
+    pre_ids: Any,
+    post_ids: Any,
+    pre_spike: Any,
+    post_trace: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    backend: str | None = None,
 ) -> Any:
-    matrix = Dense(weight)
-    return DENSE_UPDATES(
-        where,
-        matrix.data,
-        (),
-        spikes,
-        trace,
-        w_min,
-        w_max,
-        shape=matrix.shape,
-        transpose=transpose,
-        backend=backend,
-        checked=True,
+    """Add the trace of the columns to the weights of rows that fired, in coordinates.
+
+    Parameters
+    ----------
+    weight : Array or Quantity, shape (nse,)
+    pre_ids, post_ids : Array of int, shape (nse,)
+        Row and column of every connection, in any order.
+    pre_spike : Array or BinaryArray, shape (rows,)
+    post_trace : Array or Quantity, shape (columns,)
+    w_min, w_max, backend
+        See `update_csr_on_binary_pre`.
+
+    Returns
+    -------
+    Array or Quantity, shape (nse,)
+
+    Examples
+    --------
+    >>> import brainevent, jax.numpy as jnp
+    >>> ids = jnp.array([1, 0, 1]), jnp.array([0, 1, 2])
+    >>> spikes, trace = jnp.array([False, True]), jnp.array([.5, .25, .125])
+    >>> brainevent.update_coo_on_binary_pre(jnp.ones(3), *ids, spikes, trace)
+    Array([1.5  , 1.   , 1.125], dtype=float32)
+    """
+    where, bounds = 'update_coo_on_binary_pre', (w_min, w_max)
+    shape, arrays = (_length(pre_spike), _length(post_trace)), (pre_ids, post_ids)
+    return _learn(COO_UPDATES, where, weight, arrays, pre_spike, post_trace, bounds, shape, backend)
+
+
+def update_coo_on_binary_post(
+    weight: Any,
+    pre_ids: Any,
+    post_ids: Any,
+    pre_trace: Any,
+    post_spike: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    backend: str | None = None,
+) -> Any:
+    """Add the trace of the rows to the weights of columns that fired, in coordinates.
+
+    Like `update_coo_on_binary_pre` with the roles of rows and columns swapped.
+    """
+    where, bounds = 'update_coo_on_binary_post', (w_min, w_max)
+    shape, arrays = (_length(pre_trace), _length(post_spike)), (pre_ids, post_ids)
+    return _learn(
+        COO_UPDATES, where, weight, arrays, post_spike, pre_trace, bounds, shape, backend,
+        rows=False,
+    )  # fmt: skip
+
+
+def _length(x: Any) -> int:
+    """Return the length of a vector; whether it is one is checked where its name is known."""
+    return int(np.size(unwrap(x)[0]))
+
+
+def update_fixed_post_conn_on_binary_pre(
+    data: Any,
+    indices: Any,
+    pre_spike: Any,
+    post_trace: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    shape: Any,
+    backend: str | None = None,
+) -> Any:
+    """Add the trace to the weights of rows that fired, each with a fixed number of connections.
+
+    Parameters
+    ----------
+    data : Array or Quantity, shape (shape[0], connections of each)
+    indices : Array of int, of the same shape
+        Column of every connection.
+    pre_spike : Array or BinaryArray, shape (shape[0],)
+    post_trace : Array or Quantity, shape (shape[1],)
+    w_min, w_max, shape, backend
+        See `update_csr_on_binary_pre`.
+
+    Returns
+    -------
+    Array or Quantity
+        In the shape of ``data``.
+    """
+    where, bounds = 'update_fixed_post_conn_on_binary_pre', (w_min, w_max)
+    return _learn(
+        FCN_UPDATES, where, data, (indices,), pre_spike, post_trace, bounds, shape, backend
     )
+
+
+def update_fixed_pre_conn_on_binary_post(
+    data: Any,
+    indices: Any,
+    pre_trace: Any,
+    post_spike: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    shape: Any,
+    backend: str | None = None,
+) -> Any:
+    """Add the trace to the weights of columns that fired, each with a fixed number of connections.
+
+    Like `update_fixed_post_conn_on_binary_pre`, but ``data`` and ``indices``, which hold rows, have
+    one line for each column of the matrix.
+    """
+    where, bounds = 'update_fixed_pre_conn_on_binary_post', (w_min, w_max)
+    return _learn(
+        FCN_UPDATES, where, data, (indices,), post_spike, pre_trace, bounds, shape, backend,
+        turned=True,
+    )  # fmt: skip
+
+
+# Names of earlier releases.
+csr_on_pre, csr2csc_on_post = update_csr_on_binary_pre, update_csr_on_binary_post
+dense_on_pre, dense_on_post = update_dense_on_binary_pre, update_dense_on_binary_post
+coo_on_pre, coo_on_post = update_coo_on_binary_pre, update_coo_on_binary_post

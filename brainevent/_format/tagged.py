@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout of compressed lines whose entries have their weights elsewhere, as a mirror has.
 
-Line ``i`` owns entries ``indptr[i] .. indptr[i + 1]``; entry ``e`` has weight ``weight_indices[e]``.
+Line ``i`` owns entries ``indptr[i] .. indptr[i + 1]``, and entry ``e`` has the weight at position
+``weight_indices[e]``.
 """
 
 import jax.numpy as jnp
@@ -68,7 +69,7 @@ TAGGED_LAYOUT = Layout(
     count=CSR_LAYOUT.count,
     check_shapes=_check_shapes,
     check_values=_check_values,
-    walk=Walk(compressed._row_span, compressed._row_far, _tag, direct=False),
+    walk=Walk(compressed._row_span, compressed._row_far, _tag, direct=False, streams=(0, 2)),
 )
 
 TAGGED_PRODUCTS = Products(TAGGED_LAYOUT, STORED, 'csr_tagged')

@@ -11,6 +11,7 @@ from brainevent._op.benchmark import (
 from brainevent._op.cache import get_cache_dir, set_cache_dir
 from brainevent._op.kernel import KernelEntry, XLACustomKernel
 from brainevent._op.numba_ffi.bridge import NumbaKernel, numba_kernel
+from brainevent._op.numba_ffi.exported import export_checks, register_exported
 from brainevent._op.registry import (
     get_all_primitive_names,
     get_primitives_by_tags,
@@ -30,6 +31,7 @@ __all__ = [
     'XLACustomKernel',
     'benchmark_function',
     'defjvp',
+    'export_checks',
     'general_batching_rule',
     'get_all_primitive_names',
     'get_cache_dir',
@@ -38,6 +40,7 @@ __all__ = [
     'get_registry',
     'numba_kernel',
     'register_backend',
+    'register_exported',
     'set_cache_dir',
     'soften',
 ]

@@ -15,10 +15,10 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 
 from brainevent._error import KernelError, explain, warn
+from brainevent._version import __version__
 
 ENVIRONMENT = 'BRAINEVENT_CACHE_DIR'
 _MAGIC = b'brainevent-cache-2\n'
@@ -31,14 +31,6 @@ _ready: Path | None = None
 _warned: set[Path] = set()
 
 
-def version() -> str:
-    """Return the version of the installed package; a checkout that is not installed has none."""
-    try:
-        return metadata.version('brainevent')
-    except metadata.PackageNotFoundError:
-        return 'unversioned'
-
-
 def default_dir() -> Path:
     """Return where kernels are cached when nobody says otherwise."""
     named = os.environ.get(ENVIRONMENT)
@@ -47,7 +39,7 @@ def default_dir() -> Path:
     base = Path(os.environ.get('XDG_CACHE_HOME', ''))
     if not base.is_absolute():
         base = Path(os.path.expanduser('~'), '.cache')
-    return base / 'brainevent' / version()
+    return base / 'brainevent' / __version__
 
 
 def set_cache_dir(path: str | os.PathLike[str]) -> None:

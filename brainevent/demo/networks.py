@@ -212,8 +212,8 @@ class COBA(BalancedNetwork):
     --------
     >>> network = COBA.draw(500)
     >>> state = network.step(network.init())
-    >>> state.v.shape, state.exc.unit
-    ((500,), nS)
+    >>> state.v.shape, str(state.exc.unit)
+    ((500,), 'nS')
     """
 
     drive: Any = dataclasses.field(default_factory=lambda: 200.0 * u.pA)

@@ -13,12 +13,16 @@ from brainevent._edge.kernels import numba_cpu
 from brainevent._edge.kernels.jax_raw import _PLATFORMS, _accumulator, _over_levels
 from brainevent._edge.kernels.numba_cpu import _HALVES, _HOME, _like
 from brainevent._edge.kernels.update import change_in_place
-from brainevent._edge.operator import PRODUCT, SAMPLE, Spec
+from brainevent._edge.operator import PRODUCT, SAMPLE, Spec, batch_shape
 from brainevent._edge.update import UPDATE
 from brainevent._op.numba_ffi import native
 from brainevent._typing import Array
 
 Outs = Sequence[jax.ShapeDtypeStruct]
+
+# A batch of so many vectors, with so many active elements among all, is faster in full.
+MANY, CROWDED = 32, 1 / 20
+_BLAS = ('float32', 'float64')
 
 
 def _is_dense(*, spec: Spec, **_: Any) -> bool | str:
@@ -117,26 +121,41 @@ def count_events(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     """Add up active rows, or pick active columns; vectors are put in rows."""
     (out,) = outs
     m, n = spec.shape
+    counted, full = partial(_call_native, spec), partial(_all_columns, spec)
 
     def kernel(w: Array, x: Array) -> list[Array]:
         if w.shape[-1] != m * n:
             return numba_cpu.product(spec=spec, outs=outs)(w, x)  # type: ignore[no-any-return]
-        half = w.dtype.name if w.dtype.name in _HALVES else None
-        acc = _accumulator(w.dtype)
         vector = x.ndim - spec.levels == 1
-        x = spec.event.active(x)
-        x = x[..., None, :] if vector else x if spec.rows else x.swapaxes(-1, -2)
-        length, core = spec.extents[0], out.shape[spec.levels :]
-        batch = 1 if vector else core[0 if spec.rows else 1]
-        result = [_like((*out.shape[: spec.levels], batch, length), acc)]
-        recipe = native.Recipe(
-            _HOME + 'numba_dense', 'dense_rows' if spec.transpose else 'dense_columns', (half,)
-        )
-        y = native.call(recipe, [w, x], result, levels=spec.levels)[0]
+        on = spec.event.active(x)
+        on = on[..., None, :] if vector else on if spec.rows else on.swapaxes(-1, -2)
+        if spec.transpose or spec.levels or on.shape[0] < MANY or w.dtype not in _BLAS:
+            y = counted(w, on)
+        else:
+            y = jax.lax.cond(
+                on.mean() > CROWDED,
+                lambda: jax.lax.cond(jnp.isfinite(w).all(), full, counted, w, on),
+                lambda: counted(w, on),
+            )
         y = y[..., 0, :] if vector else y if spec.rows else y.swapaxes(-1, -2)
         return [y.astype(out.dtype)]
 
     return kernel
+
+
+def _call_native(spec: Spec, w: Array, on: Array) -> Array:
+    """Call the native kernel for truth values whose vectors lie in rows."""
+    half = w.dtype.name if w.dtype.name in _HALVES else None
+    factory = 'dense_rows' if spec.transpose else 'dense_columns'
+    recipe = native.Recipe(_HOME + 'numba_dense', factory, (half,))
+    lead = batch_shape((w, on), spec.levels)
+    result = _like((*lead, on.shape[-2], spec.extents[0]), _accumulator(w.dtype))
+    return native.call(recipe, [w, on], [result], levels=spec.levels)[0]
+
+
+def _all_columns(spec: Spec, w: Array, on: Array) -> Array:
+    """Multiply by silent elements as well, which is worth it when there are few of them."""
+    return _dot(on.astype(w.dtype), w.reshape(spec.shape).T, w.dtype)
 
 
 @UPDATE.kernel('numba', 'cpu', supports=_is_dense)

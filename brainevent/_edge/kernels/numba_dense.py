@@ -6,8 +6,6 @@ that start at zero: an index that might be negative keeps numba's code from bein
 costs a factor of ten here.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 

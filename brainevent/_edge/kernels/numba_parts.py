@@ -2,9 +2,11 @@
 """The small compiled parts that native kernels are put together from.
 
 Everything here guards itself: structure arrays may hold anything, and an edge that points outside
-its matrix, or a weight that does not exist, counts nothing.
+its matrix, or a weight that does not exist, counts nothing. Parts are made once and shared by all
+kernels of a process, since numba compiles a part once for each set of types.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +93,7 @@ class Line:
     tag: Any
 
 
+@functools.cache
 def line(walk: Walk) -> Line:
     """Compile a walk; spans are cut to the edges that exist."""
     raw_span, far, tag = jit(walk.span), jit(walk.far), jit(walk.tag)
@@ -103,6 +106,7 @@ def line(walk: Walk) -> Line:
     return Line(span, far, tag)
 
 
+@functools.cache
 def weight_reader(one: bool, half: str | None, direct: bool) -> Any:
     """Make ``weight(w, tag)``: one or each, plain or 16 bits, position trusted or not."""
     if half == 'float16':
@@ -123,6 +127,7 @@ def weight_reader(one: bool, half: str | None, direct: bool) -> Any:
     return guarded
 
 
+@functools.cache
 def event_reader(event: str) -> tuple[Any, Any]:
     """Make ``on(element)`` and ``times(weight, element)`` for a kind of event."""
     if event == 'BINARY':
@@ -133,6 +138,7 @@ def event_reader(event: str) -> tuple[Any, Any]:
     return jit(lambda element: True), times
 
 
+@functools.cache
 def edge_count(layout: Layout) -> Any:
     """Make ``count(s, m, n)``, the number of edges of a layout."""
     if layout.name == 'dense':

@@ -6,6 +6,7 @@ walks along lines of the input: silent lines are skipped; threads add into buffe
 which are then summed. A layout without lines is worked through edge by edge, like a scatter.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
 
 
+@functools.cache
 def _matrix_extents(transpose: bool) -> Any:
     """Make ``extents(x, y) -> (m, n)``: rows and columns, told by the operands."""
     if transpose:
@@ -165,11 +167,11 @@ def _active_lines(event: str, visit: Any, fetch: Any) -> Any:
                     if x[k]:
                         fetch(k, args)
                         if waiting >= 0:
-                            visit(waiting, True, args)
+                            visit(waiting, x[waiting], args)
                         waiting = k
                 i += 8
             if waiting >= 0:
-                visit(waiting, True, args)
+                visit(waiting, x[waiting], args)
     else:
 
         @jit

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native kernels of the sample: one number for every edge, ``e(x)[source] * y[target]``."""
 
+import functools
 from typing import Any
 
 from brainevent._edge.kernels.numba_parts import (
@@ -18,6 +19,7 @@ from brainevent._edge.layout import LAYOUTS
 from brainevent._op.numba_ffi.compile import Phases
 
 
+@functools.cache
 def _dot(event: str, rank: int) -> Any:
     """Make ``dot(x, source, y, target)``: one number, or the sum over a batch."""
     on, times = event_reader(event)
@@ -37,6 +39,7 @@ def _dot(event: str, rank: int) -> Any:
     return scalar if rank == 1 else vector
 
 
+@functools.cache
 def _extents(transpose: bool) -> Any:
     if transpose:
         return jit(lambda x, y: (x.shape[0], y.shape[0]))

@@ -70,7 +70,7 @@ def update_lines(layout: str, key: str, transpose: bool) -> Phases:
 
 
 def update_against_lines(layout: str, key: str, transpose: bool) -> Phases:
-    """The same for a layout that can be walked along the other axis only: every edge is asked."""
+    """Ask every edge of a layout that can be walked along the other axis only."""
     walk = LAYOUTS[layout].towards(transpose)[1]
     path, direct = line(walk), walk.direct
     span, far, tag = path.span, path.far, path.tag
@@ -96,7 +96,7 @@ def update_against_lines(layout: str, key: str, transpose: bool) -> Phases:
 
 
 def update_edges(layout: str, key: str, transpose: bool) -> Phases:
-    """The same for a layout without lines."""
+    """Ask every edge of a layout without lines."""
     ends = jit(LAYOUTS[layout].edge)
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
 

@@ -14,6 +14,7 @@ looks at it.
 
 import re
 from collections import Counter
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -98,6 +99,7 @@ def _view_lines(side: str, k: int, dtype: str, rank: int) -> list[str]:
     ]
 
 
+@functools.cache
 def _views(signature: Signature) -> Any:
     """Make ``views(frame, index) -> (ins, outs)``, the operands of one batch element."""
     rank = signature.outs[0][1]
@@ -293,7 +295,7 @@ def _own_object_file(function: Any, symbol: str, allowed: tuple[str, ...]) -> by
 def compile_phases(name: str, phases: Phases, signature: Signature, threads: int) -> MachineCode:
     """Compile the handler of a kernel of the house."""
     views = _views(signature)
-    task_code = _export(_task(phases, views), f'{name}.task', C_LIBRARY)
+    task_code = _own_object_file(_task(phases, views), f'{name}.task', C_LIBRARY)
     task_address = _address_of(f'{name}.task')
     plan, count, rank = phases.plan, len(phases.bodies), signature.outs[0][1]
 

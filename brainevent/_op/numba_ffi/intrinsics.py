@@ -10,6 +10,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
@@ -38,14 +39,17 @@ def _make_array(array: Any, address: int, shape: int) -> Any:
     def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         extents = cgutils.unpack_tuple(b, args[shape]) if array.ndim else []
         item = ctx.get_abi_sizeof(ctx.get_data_type(array.dtype))
-        strides, step = [], _WORD(item)
+        strides: list[Any] = []
+        step = _WORD(item)
         for extent in reversed(extents):
             strides.insert(0, step)
             step = b.mul(step, extent)
         struct = ctx.make_array(array)(ctx, b)
         kind = ctx.get_data_type(array.dtype)
         data = _pointer(b, args[address], kind)
-        populate_array(struct, data=data, shape=extents, strides=strides, itemsize=item, meminfo=None)
+        populate_array(
+            struct, data=data, shape=extents, strides=strides, itemsize=item, meminfo=None
+        )
         return struct._getvalue()
 
     return codegen
@@ -289,6 +293,8 @@ def out_of_memory(typing: Any, api: Any) -> Any:
 def call_guarded(typing: Any, kernel: Any, api: Any, arguments: Any) -> Any:
     """Call ``kernel(*arguments)``; return 0, or the XLA error that holds its exception."""
     signature = kernel.get_call_type(typing, tuple(arguments), {})
+    if signature is None:
+        raise TypingError(f'none of its explicit signatures takes {tuple(arguments)}')
 
     def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         record = kernel.dispatcher.overloads[signature.args]

@@ -9,6 +9,7 @@ time, which is then started.
 import ctypes
 import functools
 import importlib
+import os
 import struct
 import threading
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ import jax
 
 from brainevent._error import KernelLoadError, explain
 
-C_LIBRARY = ('malloc', 'free', 'memset', 'memcpy', 'memmove')
+C_LIBRARY = ('malloc', 'free', 'memset', 'memcpy', 'memmove', 'sched_yield')
 """All that the machine code of a house kernel may ask of its surroundings."""
 
 _PYTHON = (
@@ -87,7 +88,7 @@ def _llvm() -> ModuleType:
     llvm = importlib.import_module('llvmlite.binding')
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    c_library = ctypes.CDLL(None) if hasattr(ctypes, 'pythonapi') else None
+    c_library = ctypes.CDLL(None) if os.name == 'posix' else ctypes.cdll.msvcrt
     for names, library in ((C_LIBRARY, c_library), (_PYTHON, ctypes.pythonapi)):
         for name in names:
             symbol = getattr(library, name, None)
@@ -170,6 +171,8 @@ def _check(target: str, code: MachineCode) -> None:
     runtime.start()
     if _THREADS in code.needs:
         runtime.start_threads()
+    if _missing(code.needs):
+        runtime.start_all()
     missing = _missing(code.needs)
     if missing:
         raise KernelLoadError(_told(target, 'code whose symbols are known', ', '.join(missing)))

@@ -10,6 +10,7 @@ A target is named by what the kernel means; a file also by the machine and the c
 machine code is of.
 """
 
+import ast
 import functools
 import importlib
 import importlib.util
@@ -33,8 +34,10 @@ from brainevent._op.ffi_naming import digest
 from brainevent._op.numba_ffi import load
 from brainevent._op.numba_ffi.load import MachineCode
 from brainevent._typing import Array
+from brainevent._version import __version__
 
 SCHEMA = '2'
+ORDER_MARK = 'brainevent-order '
 _HALVES = ('float16', 'bfloat16')
 _NO_CODE = ('NUMBA_CACHE_DIR', 'NUMBA_NUM_THREADS', 'NUMBA_THREADING_LAYER')
 
@@ -49,6 +52,10 @@ class Recipe:
     module: str
     factory: str
     args: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if ast.literal_eval(repr(self.args)) != self.args:  # a repr must tell all there is
+            raise ValueError(f'not literals: {self.args}')
 
     def build(self) -> Any:
         """Import the factory, and numba with it, and make the phases."""
@@ -83,8 +90,9 @@ class Order:
 
     def fill(self) -> str:
         """Return the registered target, built if it must be."""
-        ensure(self.target, self._build)
-        return self.target
+        target = self.target
+        ensure(target, self._build, keep='_unique_' not in self.text())
+        return target
 
     def _build(self) -> MachineCode:
         compiler = importlib.import_module('brainevent._op.numba_ffi.compile')
@@ -95,12 +103,17 @@ class Order:
 
 
 def call(
-    recipe: Recipe, operands: Sequence[Array], outs: Sequence[jax.ShapeDtypeStruct], levels: int = 0
+    recipe: Recipe,
+    operands: Sequence[Array],
+    outs: Sequence[jax.ShapeDtypeStruct],
+    levels: int = 0,
+    aliases: dict[int, int] | None = None,
 ) -> list[Array]:
     """Call a kernel of the house inside a traced program.
 
     Every operand and result has ``levels`` leading batch axes, of its own length or of length
-    one. Inputs of 16 bits reach the kernel as their bits.
+    one. Inputs of 16 bits reach the kernel as their bits. ``aliases`` maps inputs to outputs
+    that start as their content, in place where nobody else holds the input.
     """
     raw = [
         jax.lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.name in _HALVES else x
@@ -110,7 +123,8 @@ def call(
     results = tuple((np.dtype(o.dtype).name, len(o.shape) - levels) for o in outs)
     order = Order(recipe, ins, results, config.cpu_threads())
     target = order.fill()
-    values = jax.ffi.ffi_call(target, list(outs))(*raw, order=order.text())
+    invoke = jax.ffi.ffi_call(target, list(outs), input_output_aliases=aliases)
+    values = invoke(*raw, order=ORDER_MARK + order.text())
     return list(values)
 
 
@@ -157,7 +171,7 @@ def environment() -> str:
     settings = {k: v for k, v in os.environ.items() if k.startswith('NUMBA_')}
     told = sorted(f'{k}={v}' for k, v in settings.items() if k not in _NO_CODE)
     versions = (metadata.version('numba'), np.__version__, sys.implementation.cache_tag)
-    return digest(SCHEMA, cache.version(), _sources(__name__), load.machine(), repr(versions), *told)
+    return digest(SCHEMA, __version__, _sources(__name__), load.machine(), repr(versions), *told)
 
 
 @functools.cache

@@ -4,10 +4,10 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numba
 from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 from numba.np.ufunc import parallel
 
 from brainevent._error import KernelCompilationError, explain
@@ -15,9 +15,14 @@ from brainevent._error import KernelCompilationError, explain
 _lock = threading.RLock()
 
 
-def start() -> Any:
-    """Define the symbols that compiled functions of users refer to."""
-    return cpu_target.target_context
+def start() -> None:
+    """Define the symbols of reference counting, which nearly every compiled function names."""
+    rtsys.initialize(cpu_target.target_context)
+
+
+def start_all() -> None:
+    """Define every symbol that numba's own functions have; takes a second."""
+    cpu_target.target_context.refresh()
 
 
 @contextmanager
