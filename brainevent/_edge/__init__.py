@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on the edges of a matrix: for every edge that the layout shows, take its weight, ask
-what the event at its source counts for, and add at its target."""
+"""Operators on the edges of a matrix.
+
+For every edge that the layout shows, take its weight, ask what the event at its source counts
+for, and add at its target.
+"""
 
 from brainevent._edge import kernels as kernels
 from brainevent._edge.event import Event, unwrap

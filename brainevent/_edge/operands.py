@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent._compat import is_concrete
+from brainevent._edge.event import Event
 from brainevent._edge.layout import Layout
 from brainevent._error import DtypeError, IndexRangeError, ShapeError, expect
 from brainevent._typing import Array, Shape
@@ -120,13 +121,21 @@ def _own(array: Any, dtype: Any = None) -> Array:
         return jnp.array(array, dtype)
 
 
-def common_dtype(data: Array, x: Array, real: bool) -> Any:
-    """Return the dtype of a product: events never widen weights, truth values are numbers."""
-    if real:
-        dtype = jnp.result_type(data, x)
-    else:
-        dtype = data.dtype
+def common_dtype(data: Array, x: Array, event: Event) -> Any:
+    """Return the dtype of a product: events never widen weights, truth values are numbers.
+
+    Masked values do not widen weights either, but where weights are whole or real numbers and
+    they are not, their fractions or imaginary parts count.
+    """
+    both = jnp.result_type(data, x)
+    wider = event is Event.REAL or (event is Event.MASKED and _nature(both) > _nature(data.dtype))
+    dtype = both if wider else data.dtype
     return jnp.dtype('int32') if dtype == bool else dtype
+
+
+def _nature(dtype: Any) -> int:
+    """Return 0 for whole, 1 for real, 2 for complex numbers."""
+    return int(jnp.issubdtype(dtype, jnp.inexact)) + jnp.issubdtype(dtype, jnp.complexfloating)
 
 
 # Structure that was found sound: id of an array -> the array (weakly) and what it was checked for.
@@ -148,7 +157,8 @@ def check_structure(where: str, layout: Layout, arrays: Sequence[Array], shape: 
     key = tuple(map(id, arrays))
     known = _sound.get(key)
     if known is not None and known[1] == (layout.name, shape):
-        if all(ref() is array for ref, array in zip(known[0], arrays, strict=True)):
+        same = (ref() is array for ref, array in zip(known[0], arrays, strict=True))
+        if all(same):
             return
     layout.check_values(where, tuple(arrays), shape)
     remember_sound(layout, arrays, shape)

@@ -36,7 +36,15 @@ from brainevent._edge.operands import (
     split_unit,
     with_unit,
 )
-from brainevent._edge.operator import PRODUCT, SAMPLE, EdgeOperator, Spec, batch_shape, struct, sum_to
+from brainevent._edge.operator import (
+    PRODUCT,
+    SAMPLE,
+    EdgeOperator,
+    Spec,
+    batch_shape,
+    struct,
+    sum_to,
+)
 from brainevent._edge.weight import Weight
 from brainevent._error import DtypeError, ShapeError, expect
 from brainevent._op import XLACustomKernel, soften
@@ -190,7 +198,7 @@ class Products:
         """Return the product as a function to be traced into the program at hand."""
 
         def run(data: tuple[Array, ...], arrays: tuple[Array, ...], x: Array) -> Array:
-            dtype = common_dtype(functools.reduce(_wider, data), x, spec.event is Event.REAL)
+            dtype = common_dtype(functools.reduce(_wider, data), x, spec.event)
             params = [p.reshape(-1).astype(dtype) for p in data]
             if spec.event is Event.REAL:
                 x = x.astype(dtype)

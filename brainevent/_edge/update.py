@@ -162,8 +162,9 @@ class Updates:
             dtype = result_dtype(data, y)
             w = data.astype(dtype)
             if spec.layout.count(arrays, spec.shape):
-                w = self.bind(w.reshape(-1), arrays, x, y.astype(dtype), spec, backend)
-                w = w.reshape(data.shape)
+                # in the shape they have: a reshape would cost the update in place
+                w = w if w.ndim else w.reshape(1)
+                w = self.bind(w, arrays, x, y.astype(dtype), spec, backend).reshape(data.shape)
             low, high = (None if b is None else b.astype(dtype) for b in bounds)
             return w if low is None and high is None else jnp.clip(w, low, high)
 
@@ -179,9 +180,10 @@ class Updates:
     ) -> Array:
         """Bind the primitive; operands are arrays of settled dtypes."""
         operands = (w, *arrays, x, y)
-        out = struct((*batch_shape(operands, spec.levels), w.shape[-1]), w.dtype)
+        out = struct((*batch_shape(operands, spec.levels), *w.shape[spec.levels :]), w.dtype)
         op = self.pre if spec.transpose else self.post
-        return op(*operands, outs=[out], spec=spec, backend=backend)[0]
+        (new,) = op(*operands, outs=[out], spec=spec, backend=backend)
+        return new  # type: ignore[no-any-return]
 
     # ---- the calculus -----------------------------------------------------------------------
 
@@ -189,24 +191,31 @@ class Updates:
         return [jnp.broadcast_to(dw, outs[0].shape)]
 
     def _jvp_spikes(
-        self, dx: Array, *operands: Array, spec: Spec, backend: Any = None, **_: Any
+        self, dx: Array, *operands: Array, spec: Spec, backend: Any = None, outs: Any, **_: Any
     ) -> list[Array]:
         _w, *arrays, _x, y = operands
         plain = spec.but(event=Event.REAL)
-        dx = dx.astype(y.dtype)
-        return [self.products.sample(arrays, dx, y, plain, soften(backend))]
+        step = self.products.sample(arrays, dx.astype(y.dtype), y, plain, soften(backend))
+        return [_like_weights(step, outs[0], spec)]
 
     def _jvp_trace(
-        self, dy: Array, *operands: Array, spec: Spec, backend: Any = None, **_: Any
+        self, dy: Array, *operands: Array, spec: Spec, backend: Any = None, outs: Any, **_: Any
     ) -> list[Array]:
         _w, *arrays, x, _y = operands
-        return [self.products.sample(arrays, x, dy, spec, soften(backend))]
+        step = self.products.sample(arrays, x, dy, spec, soften(backend))
+        return [_like_weights(step, outs[0], spec)]
 
     def _batch(
         self, operands: Any, axes: Any, *, spec: Spec, backend: Any, **_: Any
     ) -> tuple[list[Array], list[int]]:
         w, *arrays, x, y = _raise_level(operands, axes)
         return [self.bind(w, arrays, x, y, spec.but(levels=spec.levels + 1), backend)], [0]
+
+
+def _like_weights(step: Array, out: Any, spec: Spec) -> Array:
+    """Bring one number for every edge into the shape of the weights, batch included."""
+    core = step.reshape(*step.shape[: spec.levels], *out.shape[spec.levels :])
+    return jnp.broadcast_to(core, out.shape)
 
 
 def updates_of(products: Products) -> Updates:
@@ -257,6 +266,6 @@ def by_gathering(*, spec: Spec, outs: Sequence[Any], **_: Any) -> Callable[..., 
         x_length, y_length = spec.extents[1], spec.extents[0]
         fired = spec.event.active(x).at[safe(source, x_length)].get(mode='fill', fill_value=False)
         step = y.at[safe(target, y_length)].get(mode='fill', fill_value=0)
-        return w + jnp.where(fired & inside, step, 0)
+        return w + jnp.where(fired & inside, step, 0).reshape(w.shape)
 
     return kernel

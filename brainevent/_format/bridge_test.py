@@ -113,6 +113,15 @@ def test_from_dense_with_a_number_of_entries(kind):
     assert cls.fromdense(np.zeros((0, 4)), nse=3).todense().shape == (0, 4)
 
 
+def test_dense_matrices_give_away_what_is_not_zero():
+    W = be.Dense(DENSE * u.nS)
+    for to in ('tocoo', 'tocsr', 'tocsc'):
+        A = getattr(W, to)()
+        assert A.nse == 6 and A.data.unit == u.nS
+        near(A.todense().mantissa, DENSE)
+        near(jax.jit(lambda W, to=to: getattr(W, to)(nse=7))(W).todense().mantissa, DENSE)
+
+
 def test_from_dense_says_what_is_missing():
     with pytest.raises(be.OptionError) as info:
         jax.jit(lambda d: be.CSR.fromdense(d).data)(DENSE)

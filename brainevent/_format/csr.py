@@ -5,12 +5,13 @@ from typing import Any, ClassVar, Self
 
 import jax
 
-from brainevent._edge import Event, unwrap
-from brainevent._edge.operands import as_index, check_shape
+from brainevent._edge import Event
+from brainevent._edge.operands import as_index
 from brainevent._error import OptionError, expect
 from brainevent._format.base import StoredMatrix
 from brainevent._format.compressed import CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
 from brainevent._format.convert import coo2csr, coo_to_csc_index
+from brainevent._format.functions import multiply
 
 __all__ = [
     'CSC',
@@ -178,18 +179,10 @@ def _product(
     backend: str | None,
 ) -> Any:
     """Multiply compressed rows as functions are given them."""
-    arrays = (as_index(where, 'indices', indices), as_index(where, 'indptr', indptr))
-    value, kind = unwrap(x)
-    return CSR_PRODUCTS(
-        where,
-        (data,),
-        arrays,
-        value,
-        shape=check_shape(where, shape),
-        transpose=transpose,
-        event=kind if event is Event.REAL else event,
-        backend=backend,
-    )
+    return multiply(
+        CSR_PRODUCTS, where, data, (indices, indptr), x,
+        shape=shape, transpose=transpose, backend=backend, event=event,
+    )  # fmt: skip
 
 
 def csrmv(
@@ -284,7 +277,9 @@ def binary_csrmv(
     Array([1., 0., 2.], dtype=float32)
     """
     del workspace
-    return _product('binary_csrmv', data, indices, indptr, v, shape, transpose, Event.BINARY, backend)
+    return _product(
+        'binary_csrmv', data, indices, indptr, v, shape, transpose, Event.BINARY, backend
+    )
 
 
 def binary_csrmm(
@@ -303,4 +298,6 @@ def binary_csrmm(
     Like `binary_csrmv` for every column of ``B``.
     """
     del workspace
-    return _product('binary_csrmm', data, indices, indptr, B, shape, transpose, Event.BINARY, backend)
+    return _product(
+        'binary_csrmm', data, indices, indptr, B, shape, transpose, Event.BINARY, backend
+    )

@@ -16,7 +16,7 @@ from brainevent._edge import STORED, Event, Layout, Products, Walk, unwrap
 from brainevent._edge.operands import as_array, check_shape, split_unit
 from brainevent._error import ShapeError, expect
 from brainevent._format.base import DataRepresentation, StoredMatrix
-from brainevent._format.bridge import as_sparse
+from brainevent._format.bridge import FORMATS, as_sparse
 from brainevent._format.indexing import map_number, row_ids
 from brainevent._typing import Array, Shape
 
@@ -236,6 +236,32 @@ class Dense(StoredMatrix):
         """Return the weights."""
         return self.data
 
+    def tocoo(self, **options: Any) -> Any:
+        """Convert to coordinates; options as for `tocsr`."""
+        return self._sparse('COO', options)
+
+    def tocsr(self, **options: Any) -> Any:
+        """Convert to compressed rows, which hold what is not zero.
+
+        Parameters
+        ----------
+        **options
+            ``nse``, ``index_dtype`` and ``precompute_weight_indices`` as in ``fromdense`` of the
+            sparse format; a traced matrix needs ``nse``.
+
+        Returns
+        -------
+        CSR
+        """
+        return self._sparse('CSR', options)
+
+    def tocsc(self, **options: Any) -> Any:
+        """Convert to compressed columns; options as for `tocsr`."""
+        return self._sparse('CSC', options)
+
+    def _sparse(self, name: str, options: dict[str, Any]) -> Any:
+        return FORMATS[name].fromdense(self.data, backend=self.backend, **options)
+
     def _spread(self, data: Any) -> Any:
         return data.reshape(self.shape)
 
@@ -304,7 +330,7 @@ def _product(
         '`spikes` has the wrong number of axes.',
         expected=f'{rank}',
         got=lambda: f'shape {value.shape}',
-        remedy=f'use binary_densem{"mv"[2 - rank]}',
+        remedy=f'use binary_densem{"m" if rank == 1 else "v"}',
     )
     return DENSE_PRODUCTS(
         where,

@@ -15,7 +15,7 @@ import numpy as np
 
 from brainevent._compat import is_concrete
 from brainevent._edge import Event, Products, unwrap
-from brainevent._edge.layout import within
+from brainevent._edge.layout import safe, within
 from brainevent._edge.operands import split_unit, with_unit
 from brainevent._error import (
     DtypeError,
@@ -199,7 +199,7 @@ def _plain(where: str, index: Any, extent: int) -> Any:
 def row_ids(where: str, index: Any, extent: int) -> Any:
     """Return an index along one axis as an array of ids from zero on.
 
-    Concrete ids are a NumPy array, checked; of traced ones those outside stay outside.
+    Concrete ids are a NumPy array, checked; traced ones that are outside become ``extent``.
     """
     if isinstance(index, slice):
         return np.arange(extent)[index]
@@ -215,7 +215,7 @@ def row_ids(where: str, index: Any, extent: int) -> Any:
         got=ids.dtype,
     )
     if not is_concrete(ids):
-        return jnp.where(ids < 0, ids + extent, ids)
+        return safe(jnp.where(ids < 0, ids + extent, ids), extent)
     ids = np.asarray(ids)
     bad = ids[(ids < -extent) | (ids >= extent)]
     if bad.size:

@@ -37,6 +37,10 @@ class Child:
             cwd=ROOT,
         )
 
+    def runs(self):
+        """Tell whether the process has not ended yet."""
+        return self._process.poll() is None
+
     def output(self):
         """Wait for the end, which must be a good one, and return what was printed."""
         try:

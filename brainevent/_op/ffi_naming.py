@@ -162,6 +162,8 @@ class _Reader:
         if not isinstance(options, dict):
             raise NoFingerprint
         self.note(f'dispatcher {type(dispatcher).__module__}.{type(dispatcher).__qualname__}')
+        if not _compiles(dispatcher):
+            self.note(f'for {dispatcher.signatures}')
         self._read_mapping(options)
         self._read_mapping(getattr(dispatcher, 'locals', {}))
         pipeline = getattr(getattr(dispatcher, '_compiler', None), 'pipeline_class', None)

@@ -319,10 +319,13 @@ print(fingerprint(kernel), process_name('x'))
 
 
 def test_names_are_the_same_in_every_process(child):
-    runs = [child(STABLE, PYTHONHASHSEED=str(seed)) for seed in (1, 2)]
-    (one, unique), (other, distinct) = (run.output().split() for run in runs)
-    assert one == other
-    assert unique != distinct
+    seed = '1' if os.environ.get('PYTHONHASHSEED') != '1' else '2'
+    name, unique = child(STABLE, PYTHONHASHSEED=seed).output().split()
+    scope = {'print': lambda *_: None}
+    exec(STABLE, scope)
+    assert fingerprint(scope['kernel']) == name
+    assert unique != ffi_naming.process_name('x')
+    assert unique.split('_')[-2] not in ffi_naming.process_name('x')
 
 
 def test_unique_names_are_unique():

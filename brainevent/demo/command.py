@@ -8,21 +8,26 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+import jax
 from brainunit import ms
 
 import brainevent as be
 from brainevent.demo import raster
 from brainevent.demo.celegans import CElegans
-from brainevent.demo.networks import COBA, CUBA
+from brainevent.demo.networks import COBA, CUBA, BalancedNetwork
 from brainevent.demo.run import Network, Result, progress_bar, simulate
 
 __all__ = ['add_arguments', 'run']
 
-NETWORKS = {'coba': COBA, 'cuba': CUBA, 'celegans': CElegans}
+NETWORKS: dict[str, type[BalancedNetwork] | type[CElegans]] = {
+    'coba': COBA,
+    'cuba': CUBA,
+    'celegans': CElegans,
+}
 UNITS_MS = {'us': 1e-3, 'ms': 1.0, 's': 1e3, 'min': 6e4}
 LONGEST_MS = 3.6e6
 FEWEST = 100
@@ -88,13 +93,15 @@ def run(args: argparse.Namespace) -> int:
         If the arguments do not fit each other or this machine.
     """
     out = _where_to_draw(args)
+    _check_backend(args.backend)
     network = _build(args)
     dt, synapses = float(network.dt / ms), int(network.out_degree.sum())
     print(
         f'{network.name}: {network.neurons:,} {network.members}, {synapses:,} synapses, '
         f'{args.duration:g} ms in steps of {dt:g} ms'
     )
-    with _backend(args.backend), progress_bar(round(args.duration / dt)) as bar:
+    chosen = contextlib.nullcontext() if args.backend is None else be.use_backend(args.backend)
+    with chosen, progress_bar(round(args.duration / dt)) as bar:
         result = simulate(network, milliseconds=args.duration, seed=args.seed, progress=bar)
     print(report(result))
     if out is not None:
@@ -133,10 +140,10 @@ def report(result: Result) -> str:
 
 def _build(args: argparse.Namespace) -> Network:
     kind = NETWORKS[args.network]
-    if kind is CElegans:
+    if issubclass(kind, CElegans):
         if args.neurons is not None:
             _refuse('--neurons is for coba and cuba; celegans has the cells of its connectome')
-        return CElegans.draw(seed=args.seed)
+        return kind.draw(seed=args.seed)
     neurons = 4000 if args.neurons is None else args.neurons
     # Targets are int32; twice as much for the copy that goes to the device.
     needed, present = neurons * kind.contacts * 8, _memory()
@@ -167,16 +174,12 @@ def _where_to_draw(args: argparse.Namespace) -> Path | None:
     return out
 
 
-@contextlib.contextmanager
-def _backend(name: str | None) -> Iterator[None]:
-    if name is None:
-        yield
-        return
-    try:
-        with be.use_backend(name):
-            yield
-    except be.BrainEventError as error:
-        _refuse(f'--backend {name}: {error}')
+def _check_backend(name: str | None) -> None:
+    """Refuse a backend that cannot serve here; as a mere preference it would be passed over."""
+    platform = jax.default_backend()
+    present = be.binary_csrmv_p.available_backends(platform)
+    if name is not None and name not in present:
+        _refuse(f'--backend {name}: on this machine ({platform}) there are {", ".join(present)}')
 
 
 def _memory() -> float:

@@ -29,6 +29,11 @@ def test_report_has_rates_events_and_time(name, capsys):
     assert '50/50' in err
 
 
+def test_backend_can_be_chosen(capsys):
+    assert main(['demo', 'cuba', *SHORT, '--no-plot', '--backend', 'jax_raw']) == 0
+    assert 'us a step' in capsys.readouterr().out
+
+
 def test_connectome_runs(capsys):
     assert main(['demo', 'celegans', '--duration', '5ms', '--no-plot']) == 0
     out = capsys.readouterr().out
@@ -77,7 +82,8 @@ def test_run_goes_on_without_matplotlib(monkeypatch, capsys):
         (['--out', 'raster'], 'expected a file that ends in .png, .pdf, .svg'),
         (['--out', 'missing/raster.png'], "there is no folder 'missing'"),
         (['--out', 'raster.png', '--no-plot'], 'exclude each other'),
-        (['--backend', 'fortran'], '--backend fortran'),
+        (['--backend', 'fortran'], '--backend fortran: on this machine (cpu) there are numba'),
+        (['--backend', 'cuda_raw'], '--backend cuda_raw: on this machine (cpu) there are numba'),
         (['--frequency=3'], 'unrecognized arguments'),
     ],
 )

@@ -238,8 +238,8 @@ class COBA(BalancedNetwork):
         )
         stay = u.math.exp(-self.dt * total / capacity)
         # The goal is pull / total, of which (1 - stay) is reached. The division comes last because
-        # XLA recomputes cheap results in each of their uses, and keeps those of a division: 10 %
-        # less time a step at 4,000 neurons, 30 % at 40,000.
+        # XLA recomputes cheap results in each of their uses, and keeps those of a division: 5 %
+        # less time a step at 4,000 neurons, 20 % at 40,000.
         return (pull + (state.v * total - pull) * stay) / total
 
     def initial_input(self, rng: np.random.Generator) -> tuple[Any, Any]:

@@ -12,8 +12,8 @@ import dataclasses
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -32,10 +32,10 @@ class Network(Protocol):
     when in each second, in ms.
     """
 
-    name: Any
-    members: Any
-    stimuli: Any
-    dt: Any
+    name: ClassVar[str]
+    members: ClassVar[str]
+    stimuli: ClassVar[Mapping[str, tuple[float, float]]]
+    dt: ClassVar[Any]
 
     @property
     def neurons(self) -> int:

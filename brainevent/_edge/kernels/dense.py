@@ -80,12 +80,14 @@ def _multiply_apart(spec: Spec, matrix: Array, x: Array) -> Array:
     y = _multiply(spec, jnp.where(finite, matrix, 0), x)
     if x.ndim == 1:
         return y + meet(x)
-    return y + (jax.lax.map(meet, x) if spec.transpose else jax.lax.map(meet, x.T).T)
+    met: Array = jax.lax.map(meet, x if spec.transpose else x.T)
+    return y + (met if spec.transpose else met.T)
 
 
 def _dot(a: Array, b: Array, acc: Any) -> Array:
     highest = jax.lax.Precision.HIGHEST
-    return jnp.matmul(a, b, precision=highest, preferred_element_type=acc)
+    y: Array = jnp.matmul(a, b, precision=highest, preferred_element_type=acc)
+    return y
 
 
 @SAMPLE.kernel('jax_raw', *_PLATFORMS, supports=_is_dense)
@@ -111,7 +113,7 @@ def update(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     def kernel(w: Array, x: Array, y: Array) -> Array:
         on = spec.event.active(x)
         step = jnp.where(on[:, None], y[None, :], 0)
-        return w + (step if spec.transpose else step.T).reshape(-1)
+        return w + (step if spec.transpose else step.T).reshape(w.shape)
 
     return _over_levels(kernel, spec.levels, outs[0])
 

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from brainevent._compat import align_varying
 from brainevent._edge.event import Event
 from brainevent._edge.mirror import MIRROR, by_sorting
 from brainevent._edge.operator import PRODUCT, SAMPLE, Spec
@@ -57,14 +58,16 @@ def sample(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Cal
             return jnp.zeros(source.shape, y.dtype)
 
         def one(x: Array, y: Array) -> Array:
-            e = spec.event.counts(x, acc)
-            inside = (source < x.shape[0]) & (target < y.shape[0])
-            return jnp.where(inside, _take(e, source) * _take(y.astype(acc), target), 0)
+            terms = _take(spec.event.counts(x, acc), source) * _take(y.astype(acc), target)
+            met = (source < x.shape[0]) & (target < y.shape[0])
+            if spec.event.skips:  # what a silent element would have met must not show, NaN or not
+                met &= _take(spec.event.active(x), source)
+            return jnp.where(met, terms, 0)
 
         if x.ndim == 1:
             return one(x, y).astype(y.dtype)
         xs, ys = (x, y) if spec.rows else (x.T, y.T)
-        start = jnp.zeros(source.shape, acc)
+        start, *_ = align_varying([jnp.zeros(source.shape, acc), source, target, x, y])
         total, _ = jax.lax.scan(lambda sum_, pair: (sum_ + one(*pair), None), start, (xs, ys))
         return total.astype(y.dtype)
 
@@ -115,6 +118,7 @@ def _scatter_edges(
         return y.at[target].add(jnp.where(counts, term, 0), mode='drop')
 
     zero = jnp.zeros((spec.extents[0], *x.shape[1:]), acc)
+    zero, *_ = align_varying([zero, source, target, x, *params])
     edges = source.shape[0]
     if edges <= EDGE_BLOCK:
         return add(zero, source, target, jnp.arange(edges))
@@ -125,7 +129,8 @@ def _scatter_edges(
         fresh = tag >= k * EDGE_BLOCK  # the last block reaches back over edges already added
         ends = [jax.lax.dynamic_slice(a, (first,), (EDGE_BLOCK,)) for a in (source, target)]
         ends[1] = jnp.where(fresh, ends[1], spec.extents[0])
-        return total + add(zero, *ends, tag)
+        # without the barrier XLA adds the block to the total edge by edge
+        return total + jax.lax.optimization_barrier(add(zero, *ends, tag))
 
     return jax.lax.fori_loop(0, -(-edges // EDGE_BLOCK), block, zero)
 

@@ -16,7 +16,9 @@ from brainevent._edge.kernels.numba_parts import (
     inside,
     jit,
     line,
+    line_splitter,
     part_of,
+    split_edges,
     row_part,
     weight_reader,
     whole,
@@ -79,12 +81,12 @@ def _lines_adder(layout: str, transpose: bool, event: str, one: bool, half: str 
 
     @jit
     def add(lines, columns, x, active, args):
-        w, s, m, n, edges, y = args
+        w, s, m, n, reach, y = args
         for i in range(lines[0], lines[1]):
             count = find(x, i, columns, active)
             if count:
-                first, last = span(s, m, n, i, edges)
-                for e in range(first, last):
+                first, last = span(s, m, n, i, reach[1])
+                for e in range(max(first, reach[0]), last):
                     j = far(s, m, n, i, e)
                     if inside(j, y.shape[0]):
                         value = weight(w, tag(s, m, n, i, e))
@@ -99,7 +101,7 @@ def _edges_adder(layout: str, transpose: bool, event: str, one: bool, half: str 
 
     @jit
     def add(lines, columns, x, active, args):
-        w, s, m, n, edges, y = args
+        w, s, m, n, reach, y = args
         for e in range(lines[0], lines[1]):
             row, col = ends(s, m, n, e)
             source, target = (row, col) if transpose else (col, row)
@@ -115,8 +117,8 @@ def scatter_columns(
     layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
 ) -> Phases:
     """``y[far, :] += weight * e(x)[i, :]`` for every line ``i`` of the input."""
-    by_line = LAYOUTS[layout].towards(transpose)[0] is not None
-    make = _lines_adder if by_line else _edges_adder
+    walk = LAYOUTS[layout].towards(transpose)[0]
+    make, split = (_lines_adder, line_splitter(line(walk))) if walk else (_edges_adder, split_edges)
     add = make(layout, transpose, event, one, half)
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
     share = 20 if event == 'BINARY' else 1  # the part of all additions that events are likely to ask
@@ -141,17 +143,19 @@ def scatter_columns(
         m, n = extents(x, y)
         edges, width = count(s, m, n), y.shape[1]
         active = low.words(scratch + chunk * 8 * width, width)
-        lines = x.shape[0] if by_line else edges
-        if chunks > 1 and edges >> PRIVATE_SHIFT > 1:
-            rows, columns = part_of(lines, chunk, chunks), (0, width)
+        private = chunks > 1 and edges >> PRIVATE_SHIFT > 1
+        if private:
+            columns = (0, width)
             base = scratch + chunks * 8 * width + chunk * y.size * y.itemsize
         else:
-            rows, columns, base = (0, lines), part_of(width, chunk, chunks), y.ctypes.data
+            columns, base = part_of(width, chunk, chunks), y.ctypes.data
+        at, parts = (chunk, chunks) if private else (0, 1)
+        lines, reach = split(s, m, n, x.shape[0], edges, at, parts)
         target = low.array_at(base, (y.shape[0], width), y.dtype)
         for j in range(y.shape[0]):
             for c in range(columns[0], columns[1]):
                 target[j, c] = 0
-        add(rows, columns, x, active, (w, s, m, n, edges, target))
+        add(lines, columns, x, active, (w, s, m, n, reach, target))
 
     @whole
     def reduce(chunk, chunks, ins, outs, scratch):

@@ -20,6 +20,7 @@ from brainevent._op.numba_ffi import native
 from brainevent._typing import Array
 
 _HOME = 'brainevent._edge.kernels.'
+SPLIT_EDGES = 1 << 23  # beyond, float32 sums are split, which one vector of many cannot be
 _HALVES = ('float16', 'bfloat16')
 
 
@@ -54,11 +55,12 @@ def product(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Ca
         x = spec.event.active(x) if spec.event is Event.BINARY else x.astype(acc)
         one = w.shape[-1] == 1
         vector = x.ndim - spec.levels == 1
-        if spec.rows and spec.event.skips and not spec.levels:
+        lone = spec.rows and spec.event.skips and not spec.levels
+        if lone and spec.layout.count(arrays, spec.shape) < SPLIT_EDGES:
             # vectors in rows, events: each is a vector of its own, in one call
             recipe = _product_recipe(spec, True, one, half)
-            lone = [a[None] for a in (w, *arrays)]
-            y = native.call(recipe, [*lone, x], [_like(out.shape, acc)], levels=1)[0]
+            fixed = [a[None] for a in (w, *arrays)]
+            y = native.call(recipe, [*fixed, x], [_like(out.shape, acc)], levels=1)[0]
         elif spec.rows:
             recipe = _product_recipe(spec, False, one, half)
             y = _call_columns(recipe, (w, *arrays), x, out.shape, acc, spec.levels)

@@ -16,6 +16,7 @@ from brainevent._edge.kernels.numba_parts import (
     jit,
     part_of,
     weight_reader,
+    whole,
 )
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
@@ -38,7 +39,7 @@ def _ids_bytes(x):
     return 4 * x.shape[0] * (x.shape[1] + 1)
 
 
-@jit
+@whole
 def _list_active(chunk, chunks, ins, outs, scratch):
     """List the active elements of every vector in scratch: their number, then their ids."""
     x = ins[1]
@@ -76,7 +77,7 @@ def dense_rows(half: str | None) -> Phases:
         for j in range(y.shape[0]):
             y[j] += (weight(a, j) + weight(b, j)) + (weight(c, j) + weight(d, j))
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         x, y = ins[1], outs[0]
         batch, n = y.shape
@@ -88,7 +89,7 @@ def dense_rows(half: str | None) -> Phases:
             chunks = max(chunks, min(threads, max(n // NARROWEST, 1)))
         return chunks, _ids_bytes(x), work // 4
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         w, x, out = ins[0], ins[1], outs[0]
         (batch, length), n = x.shape, out.shape[1]
@@ -128,14 +129,14 @@ def dense_columns(half: str | None) -> Phases:
                 total += weight(row, j)
         return total
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         x, y = ins[1], outs[0]
         work = y.size * x.shape[1] // 10
         chunks = threads * 4 if threads > 1 and work > PARALLEL_EDGES else 1
         return chunks, _ids_bytes(x), work
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         w, x, y = ins[0], ins[1], outs[0]
         batch, n = x.shape
@@ -164,12 +165,12 @@ def learn_rows() -> Phases:
         for j in range(y.shape[0]):
             row[j] += y[j]
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         work = ins[0].size // 10
         return (threads * 4 if threads > 1 and work > PARALLEL_EDGES else 1), 0, work // 4
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         x, y, w = ins[1], ins[2], outs[0]
         first, last = part_of(x.shape[0], chunk, chunks)
@@ -186,14 +187,14 @@ def learn_rows() -> Phases:
 def learn_columns() -> Phases:
     """``w[:, j] += y`` for every active column, row by row."""
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         work = ins[0].size // 10
         x = ins[1]
         chunks = threads * 4 if threads > 1 and work > PARALLEL_EDGES else 1
         return chunks, 4 * (x.shape[0] + 1) * chunks, work
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
         x, y, w = ins[1], ins[2], outs[0]
         n = x.shape[0]

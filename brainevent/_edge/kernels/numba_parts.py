@@ -107,6 +107,43 @@ def line(walk: Walk) -> Line:
 
 
 @functools.cache
+def line_splitter(path: Line) -> Any:
+    """Make ``split(s, m, n, lines, edges, chunk, chunks)``: one of equal parts of all edges.
+
+    It returns the bounds of the lines that reach into the part, and the part's own, where lines
+    are to be cut: however uneven lines are, no part is longer than the others.
+    """
+    span = path.span
+
+    @jit
+    def reaching(s, m, n, lines, edges, edge):
+        low, high = 0, lines
+        while low < high:
+            middle = (low + high) // 2
+            if span(s, m, n, middle, edges)[1] > edge:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    @jit
+    def split(s, m, n, lines, edges, chunk, chunks):
+        if chunks == 1:
+            return (0, lines), (0, edges)
+        first, last = part_of(edges, chunk, chunks)
+        end = min(reaching(s, m, n, lines, edges, last - 1) + 1, lines)
+        return (reaching(s, m, n, lines, edges, first), end), (first, last)
+
+    return split
+
+
+@jit
+def split_edges(s, m, n, lines, edges, chunk, chunks):
+    """Return the same for a layout without lines: bounds of one of equal parts, twice."""
+    part = part_of(edges, chunk, chunks)
+    return part, part
+
+
 def weight_reader(one: bool, half: str | None, direct: bool) -> Any:
     """Make ``weight(w, tag)``: one or each, plain or 16 bits, position trusted or not."""
     if half == 'float16':

@@ -29,7 +29,9 @@ from brainevent._edge.kernels.numba_parts import (
     inside,
     jit,
     line,
+    line_splitter,
     part_of,
+    split_edges,
     weight_reader,
     whole,
     worth_buffers,
@@ -192,8 +194,8 @@ def _line_fetcher(layout: str, transpose: bool, one: bool) -> Any:
 
     @jit
     def fetch(i, args):
-        w, s, m, n, edges, y = args
-        first, last = span(s, m, n, i, edges)
+        w, s, m, n, reach, y = args
+        first, last = span(s, m, n, i, reach[1])
         for e in range(first, min(last, first + FETCH_EDGES), CACHE_LINE):
             if ids:
                 low.prefetch(s[at], e)
@@ -206,7 +208,7 @@ def _line_fetcher(layout: str, transpose: bool, one: bool) -> Any:
 
 
 def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
-    """Make ``visit(i, element, (w, s, m, n, edges, y))``: add one line of the input."""
+    """Make ``visit(i, element, (w, s, m, n, reach, y))``: add a line's edges within reach."""
     walk = LAYOUTS[layout].towards(transpose)[0]
     path = line(walk)
     span, far, tag = path.span, path.far, path.tag
@@ -216,9 +218,9 @@ def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str |
 
     @jit
     def visit(i, element, args):
-        w, s, m, n, edges, y = args
-        first, last = span(s, m, n, i, edges)
-        for e in range(first, last):
+        w, s, m, n, reach, y = args
+        first, last = span(s, m, n, i, reach[1])
+        for e in range(max(first, reach[0]), last):
             if scattered and e + AHEAD < last:
                 ahead = tag(s, m, n, i, e + AHEAD)
                 low.prefetch(w, np.int64(ahead))
@@ -230,13 +232,13 @@ def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str |
 
 
 def _edge_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
-    """Make ``add(first, last, x, (w, s, m, n, edges, y))`` for a layout without lines."""
+    """Make ``add(first, last, x, (w, s, m, n, reach, y))`` for a layout without lines."""
     ends, weight = jit(LAYOUTS[layout].edge), weight_reader(one, half, True)
     on, times = event_reader(event)
 
     @jit
     def add(first, last, x, args):
-        w, s, m, n, edges, y = args
+        w, s, m, n, reach, y = args
         for e in range(first, last):
             row, col = ends(s, m, n, e)
             source, target = (row, col) if transpose else (col, row)
@@ -273,11 +275,13 @@ def scatter_vector(
     layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
 ) -> Phases:
     """``y[far] += weight * e(x)[i]`` for every active line ``i`` of the input."""
-    by_line = LAYOUTS[layout].towards(transpose)[0] is not None
-    if by_line:
+    walk = LAYOUTS[layout].towards(transpose)[0]
+    if walk:
+        split = line_splitter(line(walk))
         adder = _line_adder(layout, transpose, event, one, half)
         add = _active_lines(event, adder, _line_fetcher(layout, transpose, one))
     else:
+        split = split_edges
         add = _edge_adder(layout, transpose, event, one, half)
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
@@ -290,8 +294,8 @@ def scatter_vector(
         target = low.array_at(base, (out,), y.dtype)
         for j in range(out):
             target[j] = 0
-        first, last = part_of(x.shape[0] if by_line else edges, chunk, chunks)
-        add(first, last, x, (w, s, m, n, edges, target))
+        part, reach = split(s, m, n, x.shape[0], edges, chunk, chunks)
+        add(part[0], part[1], x, (w, s, m, n, reach, target))
 
     @whole
     def reduce(chunk, chunks, ins, outs, scratch):

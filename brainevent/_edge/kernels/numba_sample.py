@@ -59,24 +59,31 @@ def _plan(layout: str, transpose: bool, rank: int) -> Any:
 
 
 def sample_lines(layout: str, key: str, transpose: bool, event: str, rank: int) -> Phases:
-    """Walk along rows, whose edges lie side by side."""
-    path = line(LAYOUTS[layout].walk)
-    span, far = path.span, path.far
+    """Walk along rows; results go where the edges' weights are."""
+    walk = LAYOUTS[layout].walk
+    assert walk is not None
+    path, direct = line(walk), walk.direct
+    span, far, tag = path.span, path.far, path.tag
     dot, extents, count = _dot(event, rank), _extents(transpose), edge_count(LAYOUTS[layout])
 
     @fast
     def sample_line(s, x, y, m, n, i, first, last, out):
         for e in range(first, last):
-            j = far(s, m, n, i, e)
-            if inside(j, n):
+            j, t = far(s, m, n, i, e), tag(s, m, n, i, e)
+            if inside(j, n) and (direct or inside(t, out.shape[0])):
                 source, target = (i, j) if transpose else (j, i)
-                out[e] = dot(x, source, y, target)
-            else:
-                out[e] = 0
+                out[t] = dot(x, source, y, target)
+            elif direct:
+                out[t] = 0
 
     @whole
     def clear(chunk, chunks, ins, outs, scratch):
         """Rows need not cover all edges when offsets are wrong: what no row owns is zero."""
+        if not direct:
+            first, last = part_of(outs[0].shape[0], chunk, chunks)
+            for e in range(first, last):
+                outs[0][e] = 0
+            return
         s, x, y = ins[:-2], ins[-2], ins[-1]
         m, n = extents(x, y)
         edges, out = count(s, m, n), outs[0]

@@ -16,16 +16,18 @@ from brainevent._edge.kernels.numba_parts import (
     jit,
     line,
     part_of,
+    whole,
 )
 from brainevent._edge.kernels.numba_product import _matrix_extents
 from brainevent._edge.layout import LAYOUTS
+from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
 
 
 def _plan(layout: str, transpose: bool, by_line: bool) -> Any:
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
-    @jit
+    @whole
     def plan(ins, outs, threads):
         x = ins[-2]
         m, n = extents(x, ins[-1])
@@ -40,6 +42,7 @@ def _plan(layout: str, transpose: bool, by_line: bool) -> Any:
 def update_lines(layout: str, key: str, transpose: bool) -> Phases:
     """``w[tag] += y[far]`` along every line of the input that fired."""
     walk = LAYOUTS[layout].towards(transpose)[0]
+    assert walk is not None
     path, direct = line(walk), walk.direct
     span, far, tag = path.span, path.far, path.tag
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
@@ -53,9 +56,10 @@ def update_lines(layout: str, key: str, transpose: bool) -> Phases:
             if inside(j, y.shape[0]) and (direct or inside(t, w.shape[0])):
                 w[t] += y[j]
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
-        s, x, y, w = ins[1:-2], ins[-2], ins[-1], outs[0]
+        s, x, y = ins[1:-2], ins[-2], ins[-1]
+        w = low.array_at(outs[0].ctypes.data, (outs[0].size,), outs[0].dtype)
         m, n = extents(x, y)
         edges = count(s, m, n)
         first, last = part_of(x.shape[0], chunk, chunks)
@@ -72,13 +76,15 @@ def update_lines(layout: str, key: str, transpose: bool) -> Phases:
 def update_against_lines(layout: str, key: str, transpose: bool) -> Phases:
     """Ask every edge of a layout that can be walked along the other axis only."""
     walk = LAYOUTS[layout].towards(transpose)[1]
+    assert walk is not None
     path, direct = line(walk), walk.direct
     span, far, tag = path.span, path.far, path.tag
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
-        s, x, y, w = ins[1:-2], ins[-2], ins[-1], outs[0]
+        s, x, y = ins[1:-2], ins[-2], ins[-1]
+        w = low.array_at(outs[0].ctypes.data, (outs[0].size,), outs[0].dtype)
         m, n = extents(x, y)
         edges = count(s, m, n)
         first, last = part_of(y.shape[0] if count_true(x) else 0, chunk, chunks)
@@ -100,9 +106,10 @@ def update_edges(layout: str, key: str, transpose: bool) -> Phases:
     ends = jit(LAYOUTS[layout].edge)
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
-    @jit
+    @whole
     def body(chunk, chunks, ins, outs, scratch):
-        s, x, y, w = ins[1:-2], ins[-2], ins[-1], outs[0]
+        s, x, y = ins[1:-2], ins[-2], ins[-1]
+        w = low.array_at(outs[0].ctypes.data, (outs[0].size,), outs[0].dtype)
         m, n = extents(x, y)
         first, last = part_of(count(s, m, n), chunk, chunks)
         for e in range(first, last):

@@ -18,9 +18,10 @@ from brainevent._typing import Array
 @UPDATE.kernel('numba', 'cpu', supports=_walkable)
 def update(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Callable[..., Any]:
     """Walk lines that fired if there are such lines, else ask every edge."""
-    inward, outward = spec.layout.towards(spec.transpose)
-    factory = 'update_lines' if inward else 'update_against_lines' if outward else 'update_edges'
-    names = (spec.layout.name, _layout_key(spec.layout), spec.transpose)
+    layout = spec.layout
+    other = 'update_edges' if layout.edge else 'update_against_lines'
+    factory = 'update_lines' if layout.towards(spec.transpose)[0] else other
+    names = (layout.name, _layout_key(layout), spec.transpose)
     return change_in_place(native.Recipe(_HOME + 'numba_update', factory, names), spec, outs[0])
 
 

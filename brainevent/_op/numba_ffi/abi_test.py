@@ -95,4 +95,4 @@ def test_declared_version_is_not_newer_than_the_header(structs):
     major, minor = (
         int(re.search(rf'XLA_FFI_API_{part} (\d+)', text)[1]) for part in ('MAJOR', 'MINOR')
     )
-    assert abi.API_VERSION <= (major, minor)
+    assert (major, minor) >= abi.API_VERSION

@@ -5,6 +5,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -86,8 +87,14 @@ def numba_kernel(
 
     Notes
     -----
-    An exception that the kernel raises comes back as ``jax.errors.JaxRuntimeError`` with its
-    text. Derivatives are not defined: wrap the call in an ``XLACustomKernel`` to give it rules.
+    An exception that the kernel raises comes back as ``jax.errors.JaxRuntimeError`` (in JAX 0.8 a
+    ``ValueError``) with its text. Derivatives are not defined: wrap the call in an
+    ``XLACustomKernel`` to give it rules.
+
+    The kernel is known by its content: bytecode, options, and whatever it reads, as it is when a
+    call is traced. Machine code of known content is kept on disk and found again by other
+    processes; code that holds an address of its process (an array beyond a megabyte, ``objmode``,
+    ``print`` of an array) is compiled by each.
 
     Examples
     --------
@@ -100,7 +107,7 @@ def numba_kernel(
     >>> f(jnp.arange(3.0))
     Array([0., 2., 4.], dtype=float32)
     """
-    if importlib.util.find_spec('numba') is None:
+    if sys.modules.get('numba', ...) is None or importlib.util.find_spec('numba') is None:
         raise ImportError('numba_kernel needs numba: pip install numba')
     expect(
         isinstance(getattr(kernel, 'py_func', None), types.FunctionType)
@@ -195,7 +202,7 @@ class NumbaKernel:
                 )
             ) from cause
 
-    def _check_aliases(self, arrays: list[Array], outs: list[jax.ShapeDtypeStruct]) -> None:
+    def _check_aliases(self, arrays: list[Any], outs: list[Any]) -> None:
         for source, target in self._aliases.items():
             known = source in range(len(arrays)) and target in range(len(outs))
             pair: tuple[Any, ...] = (arrays[source], outs[target]) if known else ()

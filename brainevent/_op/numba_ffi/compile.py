@@ -12,9 +12,9 @@ waits for a task that got no thread, and the job is reference-counted, since a l
 looks at it.
 """
 
+import functools
 import re
 from collections import Counter
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -343,13 +343,13 @@ def _afresh(kernel: Any) -> Any:
 
 
 def _environments(library: Any) -> dict[str, Any]:
-    """Return numba's environments, by their symbols, that code really reads.
+    """Return numba's environments, by their symbols, that code really reads; None is a blank one.
 
     They hold the Python objects that code hands to Python, as ``print(array)`` does.
     """
     uses = Counter(re.findall(r'@"?(_ZN08NumbaEnv[^\s",)]*)', library.get_llvm_str()))
     found = {name: lookup_environment(name) for name, count in uses.items() if count > 1}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value if value and value.consts else None for name, value in found.items()}
 
 
 @global_compiler_lock
@@ -374,6 +374,6 @@ def compile_guarded(name: str, kernel: Any, signature: Signature) -> MachineCode
     library = _library(entry, name)
     cells = _environments(library)
     reloads = {function.__name__ for function in library._reload_init} - {'_reload_parfors'}
-    portable = not (cells or reloads or library.has_dynamic_globals)
+    portable = not (any(cells.values()) or reloads or library.has_dynamic_globals)
     files = (_object_file(library, name),)
     return MachineCode(files, tuple(_needs(library)), cells, portable, (kernel, entry))

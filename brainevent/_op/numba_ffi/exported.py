@@ -138,4 +138,5 @@ def _told(name: str) -> str:
     return explain('exported program', what, expected=f'kernel {name}', got=reason, remedy=remedy)
 
 
-_compat.before_exported_call(register_exported)
+AUTOMATIC = _compat.before_exported_call(register_exported)
+"""Whether JAX let us in; without it programs need `register_exported` before they are called."""

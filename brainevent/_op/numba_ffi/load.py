@@ -47,7 +47,8 @@ class MachineCode:
     needs : tuple of str
         Symbols that the surroundings must offer.
     cells : dict of str to object
-        Variables of the code that hold the address of a Python object.
+        Variables of the code that hold the address of a Python object; for None, that of one of
+        numba's environments with nothing in it.
     portable : bool
         Whether another process can use it: it holds no address of this one.
     holds : tuple of object
@@ -62,14 +63,14 @@ class MachineCode:
 
     def pack(self) -> bytes:
         """Write the code as one string of bytes, each part behind its length."""
-        parts = ('\n'.join(self.needs).encode(), *self.files)
-        return b''.join(struct.pack('<Q', len(part)) + part for part in parts)
+        names = ('\n'.join(part).encode() for part in (self.needs, self.cells))
+        return b''.join(struct.pack('<Q', len(part)) + part for part in (*names, *self.files))
 
     @classmethod
     def unpack(cls, data: bytes) -> 'MachineCode':
         """Read what `pack` wrote; nothing in it is executed on the way."""
-        needs, *files = _parts(data)
-        return cls(tuple(files), tuple(needs.decode().split('\n')) if needs else ())
+        needs, cells, *files = _parts(data)
+        return cls(tuple(files), _lines(needs), dict.fromkeys(_lines(cells)))
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
@@ -80,6 +81,10 @@ def _parts(data: bytes) -> Iterator[bytes]:
         if at > len(data):
             raise ValueError('cut short')
         yield data[at - length : at]
+
+
+def _lines(part: bytes) -> tuple[str, ...]:
+    return tuple(part.decode().split('\n')) if part else ()
 
 
 @functools.cache
@@ -136,12 +141,13 @@ def load(target: str, code: MachineCode) -> None:
         address = engine.get_function_address(target)
         if not address:
             raise KernelLoadError(_told(target, 'code that holds this symbol', 'other code'))
-        for name, value in code.cells.items():
+        values = {name: _runtime().blank() if v is None else v for name, v in code.cells.items()}
+        for name, value in values.items():
             cell = ctypes.c_void_p.from_address(engine.get_global_value_address(name))
             cell.value = id(value)
         capsule = jax.ffi.pycapsule(ctypes.c_void_p(address))
         jax.ffi.register_ffi_target(target, capsule, platform='cpu')
-        _loaded[target] = (engine, code.cells, code.holds)
+        _loaded[target] = (engine, values, code.holds)
 
 
 def _target_machine() -> Any:
@@ -167,15 +173,18 @@ def _check(target: str, code: MachineCode) -> None:
         raise KernelLoadError(_told(target, 'object files of this machine', 'other bytes'))
     if not _missing(code.needs):
         return
-    runtime = importlib.import_module('brainevent._op.numba_ffi.runtime')
-    runtime.start()
+    _runtime().start()
     if _THREADS in code.needs:
-        runtime.start_threads()
+        _runtime().start_threads()
     if _missing(code.needs):
-        runtime.start_all()
+        _runtime().start_all()
     missing = _missing(code.needs)
     if missing:
         raise KernelLoadError(_told(target, 'code whose symbols are known', ', '.join(missing)))
+
+
+def _runtime() -> ModuleType:
+    return importlib.import_module('brainevent._op.numba_ffi.runtime')
 
 
 def _missing(names: tuple[str, ...]) -> list[str]:

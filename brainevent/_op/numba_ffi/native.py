@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent import config
-from brainevent._error import KernelLoadError
+from brainevent._error import KernelLoadError, KernelRegistrationError, expect
 from brainevent._op import cache
 from brainevent._op.ffi_naming import digest
 from brainevent._op.numba_ffi import load
@@ -54,8 +54,18 @@ class Recipe:
     args: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        if ast.literal_eval(repr(self.args)) != self.args:  # a repr must tell all there is
-            raise ValueError(f'not literals: {self.args}')
+        try:
+            told = ast.literal_eval(repr(self.args)) == self.args
+        except (ValueError, SyntaxError):
+            told = False
+        expect(
+            told,
+            KernelRegistrationError,
+            self.factory,
+            'the arguments of a kernel are not told by their text.',
+            expected='numbers, strings, None, and tuples of them',
+            got=repr(self.args),
+        )
 
     def build(self) -> Any:
         """Import the factory, and numba with it, and make the phases."""

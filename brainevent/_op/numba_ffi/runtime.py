@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numba
+from numba.core.environment import Environment
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.np.ufunc import parallel
@@ -23,6 +24,11 @@ def start() -> None:
 def start_all() -> None:
     """Define every symbol that numba's own functions have; takes a second."""
     cpu_target.target_context.refresh()
+
+
+def blank() -> Environment:
+    """Make an environment with nothing in it; code may look whether it has one."""
+    return Environment({})
 
 
 @contextmanager

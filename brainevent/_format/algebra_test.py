@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise arithmetic against the dense matrix, for every format; what is refused and how."""
+
+import operator
+
+import brainunit as u
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import brainevent as be
+
+SHAPE = (4, 3)
+ROW, COL = np.array([0, 0, 2, 2, 3]), np.array([2, 0, 2, 1, 0])
+W = np.array([1.0, 2.0, 4.0, -8.0, 16.0], np.float32)
+GRID = np.arange(1.0, 13, dtype=np.float32).reshape(SHAPE)
+
+
+def coo(w=W):
+    return be.COO((w, ROW, COL), shape=SHAPE)
+
+
+MATRICES = {
+    'COO': coo(),
+    'CSR': coo().tocsr(),
+    'CSC': coo().tocsc(),
+    'CSR with a mirror': coo().tocsr().with_mirror(),
+    'one weight': coo(2.0).tocsr(),
+    'FixedNumPerPre': be.FixedNumPerPre(
+        (GRID[:, :2], [[0, 1], [1, 2], [2, 0], [0, 2]]), shape=SHAPE
+    ),
+    'FixedNumPerPost': be.FixedNumPerPost((2.0, [[0, 1], [1, 3], [2, 0]]), shape=SHAPE),
+}
+
+
+def dense(x):
+    return np.asarray(x.todense() if hasattr(x, 'todense') else x)
+
+
+@pytest.fixture(params=MATRICES)
+def matrix(request):
+    return MATRICES[request.param]
+
+
+def test_products_and_quotients_keep_the_structure(matrix):
+    D = dense(matrix)
+    for other in (
+        2,
+        -0.5,
+        np.float32(2),
+        jnp.float32(2),
+        jnp.ones(1) * 2,
+        GRID,
+        GRID[0],
+        GRID[:, :1],
+    ):
+        for got, want in (
+            (matrix * other, D * np.asarray(other)),
+            (other * matrix, D * np.asarray(other)),
+            (matrix / other, D / np.asarray(other)),
+        ):
+            assert type(got) is type(matrix)
+            np.testing.assert_allclose(dense(got), want, rtol=1e-6)
+    np.testing.assert_allclose(dense(matrix * be.Dense(GRID)), D * GRID)
+    np.testing.assert_allclose(dense(matrix * be.BinaryArray(GRID)), D * GRID)
+
+
+def test_sums_with_dense_arrays_are_dense(matrix):
+    D = dense(matrix)
+    for got, want in (
+        (matrix + GRID, D + GRID),
+        (jnp.asarray(GRID) + matrix, D + GRID),
+        (matrix - GRID, D - GRID),
+        (GRID - matrix, GRID - D),
+        (matrix + matrix, 2 * D),
+        (matrix - be.Dense(GRID), D - GRID),
+    ):
+        assert isinstance(got, jax.Array)
+        np.testing.assert_allclose(got, want)
+
+
+def test_signs_powers_and_functions_act_on_weights(matrix):
+    D = dense(matrix)
+    for got, want in (
+        (-matrix, -D),
+        (+matrix, D),
+        (abs(matrix), abs(D)),
+        (matrix**2, D**2),
+        (matrix // 3, D // 3),
+        (matrix % 3, D % 3),
+        (matrix.apply(jnp.square), D**2),
+    ):
+        assert type(got) is type(matrix)
+        np.testing.assert_allclose(dense(got), want)
+
+
+def test_matrices_of_one_structure_meet_weight_by_weight():
+    for A in MATRICES.values():
+        np.testing.assert_allclose(dense(A * A), dense(A) ** 2)
+        other = A.with_data(3.0)
+        np.testing.assert_allclose(dense(A * other), 3 * dense(A))
+        np.testing.assert_allclose(dense(other * A), 3 * dense(A))
+    twin = coo()
+    np.testing.assert_allclose((coo() / twin).data, np.ones(5))
+
+
+def test_units_go_along():
+    A = coo(W * u.mV)
+    assert (A * (2.0 * u.mS)).data.unit == (2.0 * u.mS * u.mV).unit
+    assert (coo() * u.mS).data.unit == u.mS
+    assert ((GRID * u.mS) * coo()).data.unit == u.mS
+    assert (A + GRID * u.volt).unit == u.mV
+    np.testing.assert_allclose((GRID * u.volt - A).to_decimal(u.mV), 1e3 * GRID - dense(coo()))
+
+
+def test_under_jit_and_grad():
+    A = coo().tocsr()
+    scaled = jax.jit(lambda m, x: (m * x).todense().sum())
+    np.testing.assert_allclose(scaled(A, GRID), (dense(A) * GRID).sum())
+    grad = jax.grad(lambda x: (A * x).todense().sum())(jnp.asarray(GRID))
+    np.testing.assert_allclose(grad, dense(A))
+
+
+def test_adding_a_number():
+    table = MATRICES['FixedNumPerPre']
+    np.testing.assert_allclose((table + 1).data, table.data + 1)
+    np.testing.assert_allclose((1 - table).data, 1 - table.data)
+    with pytest.raises(be.UnsupportedOperationError) as error:
+        coo() + 1
+    assert str(error.value) == (
+        'add with COO: the result is not offered.\n'
+        '    expected: an array of the shape of the matrix\n'
+        '    got:      int of shape ()\n'
+        '    remedy:   use `A.apply(function)` for stored weights, `A.with_data(weights)` to '
+        'combine matrices of one structure, or `A.todense()`'
+    )
+
+
+@pytest.mark.parametrize(
+    ('op', 'args'),
+    [
+        (operator.truediv, (1.0, coo())),
+        (operator.pow, (2.0, coo())),
+        (operator.mod, (GRID, coo())),
+        (operator.pow, (coo(), GRID)),
+        (operator.mul, (coo(), coo().tocsr())),
+        (operator.mul, (coo(), be.COO((W, ROW, COL[::-1]), shape=SHAPE))),
+        (operator.mul, (coo(), u.sparse.COO.fromdense(jnp.asarray(GRID)))),
+    ],
+)
+def test_what_has_no_sparse_result_is_refused(op, args):
+    with pytest.raises(be.UnsupportedOperationError, match='the result is not offered'):
+        op(*args)
+
+
+def test_matrices_of_traced_structure_are_not_taken_for_equal():
+    with pytest.raises(be.UnsupportedOperationError, match='same class and structure'):
+        jax.jit(lambda a, b: a * b)(coo(), coo())
+    np.testing.assert_allclose(jax.jit(lambda a: (a * a).data)(coo()), W * W)
+
+
+@pytest.mark.parametrize('op', [operator.mul, operator.add])
+def test_shapes_that_do_not_go_together_are_refused(op):
+    with pytest.raises(be.ShapeError):
+        op(coo(), GRID.T)
+    with pytest.raises(be.ShapeError):
+        op(coo(), np.ones((2, 4, 3)))
+
+
+def test_a_function_that_changes_the_number_of_weights_is_refused():
+    with pytest.raises(be.ShapeError):
+        coo().apply(lambda w: w[:2])
