@@ -25,7 +25,8 @@ A matrix whose row ``i`` has one entry, in column ``i``, needs no structure arra
 ...     check_values=lambda where, arrays, shape: None,
 ... )
 >>> products = Products(layout, STORED, 'doc_diagonal')
->>> products('example', (jnp.array([1.0, 2.0]),), (), jnp.array([3.0, 4.0]), shape=(2, 2))
+>>> weights, x = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+>>> products('example', (weights,), (), x, shape=(2, 2), backend='jax_raw')
 Array([3., 8.], dtype=float32)
 """
 

@@ -3,7 +3,7 @@
 
 The blocks of a page share one namespace, as a reader would type them. An expression followed by
 ``# -> text`` must have that text as its ``repr``; a block that opens with ``# raises NAME`` must
-end in that error.
+end in that error, whose message is the text block that follows, if one does.
 """
 
 import ast
@@ -14,16 +14,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))]
-BLOCK = re.compile(r'^```python\n(.*?)^```', re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r'^```python\n(.*?)^```\n(?:\n```text\n(.*?)\n```)?', re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'\]\((?!https?:|#)([^)#]+)[^)]*\)')
 CLAIM = re.compile(r'# -> (.*)$')
 RAISES = re.compile(r'# raises (\w+)')
 
 
 def _blocks(text):
-    """Yield ``(line number, code)`` for each Python block."""
+    """Yield ``(line number, code, text that follows or None)`` for each Python block."""
     for match in BLOCK.finditer(text):
-        yield text[: match.start(1)].count('\n') + 1, match[1]
+        yield text[: match.start(1)].count('\n') + 1, match[1], match[2]
 
 
 def _show(value):
@@ -45,7 +45,7 @@ def _execute(code, filename, line, names):
 def run_page(text, filename):
     """Run all Python blocks of one page's text."""
     names = {'__name__': '__page__'}
-    for line, code in _blocks(text):
+    for line, code, message in _blocks(text):
         raises = RAISES.match(code)
         if raises is None:
             _execute(code, filename, line, names)
@@ -53,6 +53,7 @@ def run_page(text, filename):
         with pytest.raises(Exception) as caught:
             _execute(code, filename, line, names)
         assert raises[1] in {t.__name__ for t in type(caught.value).__mro__}, f'{filename}:{line}'
+        assert message in {None, str(caught.value)}, f'{filename}:{line}'
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda p: p.name)
@@ -74,7 +75,10 @@ def test_a_wrong_claim_is_found():
 
 
 def test_a_missing_error_is_found():
-    run_page('```python\n# raises ValueError\nint("x")\n```\n', 'page.md')
+    page = '```python\n# raises ValueError\nraise ValueError("what")\n```\n\n```text\nwhat\n```\n'
+    run_page(page, 'page.md')
+    with pytest.raises(AssertionError, match='page.md:2'):
+        run_page(page.replace('text\nwhat', 'text\nwhy'), 'page.md')
     with pytest.raises(pytest.fail.Exception):
         run_page('```python\n# raises ValueError\nint("1")\n```\n', 'page.md')
 

@@ -19,7 +19,8 @@ DATA = np.array([1.0, 2.0, 4.0, 8.0, 16.0], np.float32)
 DENSE = np.zeros((3, 3))
 np.add.at(DENSE, (ROW, COL), DATA)
 BACKENDS = backends('csr')
-NUMBERS = 'bool int8 uint8 int32 uint32 float16 bfloat16 float32 complex64'.split()
+EVENTS = ['bool', 'int8', 'uint8', 'int32', 'uint32', 'float16', 'bfloat16', 'float32']
+NUMBERS = [*EVENTS, 'complex64']
 
 
 def matrix(data=DATA, backend=None):
@@ -37,12 +38,12 @@ def test_products_follow_the_promotion_of_jax(backend, data):
         x = jnp.ones(3, other)
         got = matrix(weights, backend) @ x
         kind = jnp.result_type(weights, x)
-        assert got.dtype == ('int32' if kind == bool else kind), other
+        assert got.dtype == ('int32' if kind == np.bool_ else kind), other
         np.testing.assert_array_equal(np.asarray(got).astype(complex), [2, 1, 2])
 
 
 @pytest.mark.parametrize('backend', BACKENDS)
-@pytest.mark.parametrize('event', 'bool int8 uint8 int32 uint32 float16 bfloat16 float32'.split())
+@pytest.mark.parametrize('event', EVENTS)
 def test_events_of_any_dtype_count_once_and_never_widen_weights(backend, event):
     raw = jnp.asarray([1, 0, 2]).astype(event)
     for data in ('float16', 'bfloat16', 'float32', 'int8', 'complex64'):

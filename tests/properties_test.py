@@ -24,12 +24,14 @@ def structures(draw, low=0):
     """Draw a shape and edges: repeated, in any order, possibly none."""
     shape = draw(st.integers(low, 6)), draw(st.integers(low, 6))
     count = draw(st.integers(low, 12)) if 0 not in shape else 0
-    ends = [draw(st.lists(st.integers(0, max(k - 1, 0)), min_size=count, max_size=count)) for k in shape]
+    ends = [
+        draw(st.lists(st.integers(0, max(k - 1, 0)), min_size=count, max_size=count)) for k in shape
+    ]
     return shape, np.array(ends[0], np.int32), np.array(ends[1], np.int32)
 
 
 class Matrix:
-    """A matrix in one of the formats, and the dense array it stands for, as functions of weights."""
+    """A matrix in one of the formats and its dense array, as functions of weights."""
 
     def __init__(self, structure, fmt, backend):
         self.shape, row, col = structure
@@ -156,7 +158,7 @@ def test_products_of_anything_with_anything(call):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
-@settings(drawn, max_examples=40)
+@settings(drawn, max_examples=25)
 @given(
     structure=structures(1),
     data=st.sampled_from(['int8', 'int32', 'float16', 'bfloat16', 'float32', 'complex64']),
@@ -172,12 +174,12 @@ def test_products_in_any_pair_of_dtypes(structure, data, other, kind):
             mat.sparse(w) @ be.BinaryArray(x)
         return
     got = np.asarray(mat.sparse(w) @ wrapped(kind, x)).astype(complex)
-    numbers = np.asarray(x).astype(float)
+    numbers = np.asarray(x).astype(complex).real
     counts = (numbers > 0).astype(float) if kind == 'binary' else numbers
     np.testing.assert_allclose(got, np.asarray(mat.dense(jnp.ones(w.size))) @ counts)
 
 
-@settings(drawn, max_examples=40)
+@settings(drawn, max_examples=25)
 @given(structure=structures(), fmt=st.sampled_from(FORMATS), seed=st.integers(0, 99))
 def test_adjoints_are_adjoint(structure, fmt, seed):
     """``<y, A x> = <A' y, x>``, and the gradient of the weights is the same form once more."""

@@ -87,7 +87,9 @@ def test_batch_of_networks_through_time(backend):
     mine, want = network(sparse, sparse_step, backend), network(dense, dense_step, None)
     ws, vs = jnp.stack([W, -W, 0.1 * W]), jnp.stack([X, X + 1, -X])
     for axes in ((0, 0), (0, None), (None, 0)):
-        args = [a if axis == 0 else one for a, one, axis in zip((ws, vs), (W, X), axes)]
+        args = [
+            a if axis == 0 else one for a, one, axis in zip((ws, vs), (W, X), axes, strict=True)
+        ]
         grads = [jax.vmap(jax.grad(f, (0, 1)), axes)(*args) for f in (mine, want)]
         close(*grads)
 
@@ -155,7 +157,9 @@ def test_traced_structure_as_arguments(backend):
     @jax.jit
     def f(w, col, ptr, spikes):
         def step(total, s):
-            return total + be.CSR((w, col, ptr), shape=(3, 3), backend=backend) @ be.BinaryArray(s), s
+            return total + be.CSR((w, col, ptr), shape=(3, 3), backend=backend) @ be.BinaryArray(
+                s
+            ), s
 
         return jax.lax.scan(step, jnp.zeros(3), spikes)[0]
 
@@ -211,13 +215,14 @@ np.testing.assert_allclose(grad, plain, rtol=1e-5)
 np.testing.assert_allclose(jax.jit(f)(mat, sharded), want)
 for device in devices:
     with jax.default_device(device):
-        np.testing.assert_allclose(f(jax.device_put(mat, device), jax.device_put(spikes, device)), want)
+        here = [jax.device_put(x, device) for x in (mat, spikes)]
+        np.testing.assert_allclose(f(*here), want)
 print('SOUND')
 """
 
 
 def test_two_devices(backend, tmp_path):
-    """A batch shared out over devices, by hand and by the compiler; and one device after another."""
+    """Share a batch out over devices, by hand and by the compiler; and use one after another."""
     env = {
         **os.environ,
         'JAX_PLATFORMS': 'cpu',

@@ -14,7 +14,7 @@ import numpy as np
 from brainevent._compat import is_concrete
 from brainevent._edge.event import Event
 from brainevent._edge.layout import Layout
-from brainevent._error import DtypeError, IndexRangeError, ShapeError, expect
+from brainevent._error import DtypeError, IndexRangeError, ShapeError, UnitError, expect
 from brainevent._typing import Array, Shape
 
 __all__ = [
@@ -57,14 +57,13 @@ def as_array(where: str, name: str, x: Any) -> Array:
         return x
     if hasattr(x, '__jax_array__'):
         return jnp.asarray(x.__jax_array__())
+    reason: Exception | None = None
     try:
         array = np.asarray(x)
     except (TypeError, ValueError) as cause:
         array, reason = np.asarray(None), cause
-    else:
-        reason = None
     expect(
-        array.dtype.kind in 'biufcV' and not array.dtype.hasobject,
+        array.dtype == bool or jnp.issubdtype(array.dtype, jnp.number),
         DtypeError,
         where,
         f'`{name}` is not an array of numbers.',
@@ -79,11 +78,20 @@ def as_index(where: str, name: str, ids: Any, limit: int | None = None) -> Array
 
     Raises
     ------
-    DtypeError
-        If ``ids`` are not integers.
+    UnitError, DtypeError
+        If ``ids`` are not plain integers.
     IndexRangeError
         If a value does not fit the integers JAX can hold at present.
     """
+    ids, unit = split_unit(ids)
+    expect(
+        unit is None,
+        UnitError,
+        where,
+        f'`{name}` has a unit.',
+        expected='plain integers',
+        got=lambda: f'unit {unit}',
+    )
     raw = ids if hasattr(ids, 'dtype') else np.asarray(ids)
     if not isinstance(raw, jax.Array) and hasattr(raw, '__jax_array__'):
         raw = raw.__jax_array__()
@@ -102,9 +110,9 @@ def as_index(where: str, name: str, ids: Any, limit: int | None = None) -> Array
         wide = raw.dtype in (jnp.int32, jnp.int64)
         return raw if wide else raw.astype(jnp.int64 if raw.dtype.itemsize > 2 else jnp.int32)
     low, high = (int(raw.min()), int(raw.max())) if raw.size else (0, 0)
-    fits = -(2**31) <= low and high < 2**31
+    fits = low >= -(2**31) and high < 2**31
     expect(
-        fits or jax.config.jax_enable_x64,
+        fits or jax.config.read('jax_enable_x64'),
         IndexRangeError,
         where,
         f'`{name}` holds values that need 64 bits.',
@@ -130,7 +138,7 @@ def common_dtype(data: Array, x: Array, event: Event) -> Any:
     both = jnp.result_type(data, x)
     wider = event is Event.REAL or (event is Event.MASKED and _nature(both) > _nature(data.dtype))
     dtype = both if wider else data.dtype
-    return jnp.dtype('int32') if dtype == bool else dtype
+    return jnp.dtype('int32') if dtype == np.bool_ else dtype
 
 
 def _nature(dtype: Any) -> int:

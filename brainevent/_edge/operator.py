@@ -103,9 +103,12 @@ class EdgeOperator:
 
         def register(generator: Callable[..., Any]) -> Callable[..., Any]:
             for platform in platforms:
-                entry = dict(
-                    backend=backend, platform=platform, kg=generator, supports=supports
-                )
+                entry: dict[str, Any] = {
+                    'backend': backend,
+                    'platform': platform,
+                    'kg': generator,
+                    'supports': supports,
+                }
                 self._kernels.append(entry)
                 for op, _ in self._families:
                     op.def_kernel(**entry)

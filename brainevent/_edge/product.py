@@ -21,7 +21,7 @@ product, with respect to weights an active event counts one.
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -220,20 +220,19 @@ class Products:
         core[-1 if spec.rows else 0] = spec.extents[0]
         out = struct((*batch_shape(operands, spec.levels), *core), params[0].dtype)
         op = self.ops[spec.event, len(core)]
-        return op(*operands, outs=[out], spec=spec, backend=backend)[0]
+        (result,) = op(*operands, outs=[out], spec=spec, backend=backend)
+        return cast(Array, result)
 
-    def sample(
-        self, arrays: Sequence[Any], x: Any, y: Any, spec: Spec, backend: Any
-    ) -> Array:
+    def sample(self, arrays: Sequence[Any], x: Any, y: Any, spec: Spec, backend: Any) -> Array:
         """Bind the primitive of a sample: one number for every edge."""
         operands = (*arrays, x, y)
         lead = batch_shape(operands, spec.levels)
-        count = self.layout.count(
-            tuple(struct(a.shape[spec.levels :], a.dtype) for a in arrays), spec.shape
-        )
+        own: Any = tuple(struct(a.shape[spec.levels :], a.dtype) for a in arrays)
+        count = self.layout.count(own, spec.shape)
         op = self.samples[spec.event, x.ndim - spec.levels]
         out = struct((*lead, count), y.dtype)
-        return op(*operands, outs=[out], spec=spec, backend=backend)[0]
+        (result,) = op(*operands, outs=[out], spec=spec, backend=backend)
+        return cast(Array, result)
 
     # ---- the calculus of the product --------------------------------------------------------
 

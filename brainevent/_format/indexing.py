@@ -24,6 +24,7 @@ from brainevent._error import (
     expect,
     explain,
 )
+from brainevent._format.bridge import FORMATS, known
 from brainevent._typing import Array
 
 __all__ = ['Indexing', 'map_number', 'row_ids']
@@ -59,6 +60,63 @@ class Indexing:
         if isinstance(row, slice) or isinstance(col, slice):
             return self._rows(row)[..., col]
         return self._elements(row, col)
+
+    def slice_rows(self, index: Any) -> Any:
+        """Return some rows as a matrix.
+
+        Parameters
+        ----------
+        index : int, slice, or array of int or bool
+            Concrete, since it decides how many entries the result has.
+
+        Returns
+        -------
+        Matrix
+            Of the same format; of `FixedNumPerPost`, compressed rows.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the index or the structure of the matrix is traced.
+        IndexRangeError
+            If a row is not there.
+
+        Examples
+        --------
+        >>> import brainevent
+        >>> A = brainevent.CSR(([1., 2., 3.], [0, 2, 1], [0, 2, 3]), shape=(2, 3))
+        >>> A.slice_rows([1, 0, 1]).indices
+        Array([1, 0, 2, 1], dtype=int32)
+        """
+        where, (m, n) = f'{type(self).__name__}.slice_rows', self.shape
+        ids = row_ids(where, _plain(where, index, m), m)
+        expect(
+            all(map(is_concrete, (ids, *self.arrays))),
+            UnsupportedOperationError,
+            where,
+            'how many entries the rows have is not known in a traced program.',
+            expected='a concrete index and a concrete structure',
+            got='traced ones',
+            remedy='use `A[index]`, which is dense',
+        )
+        ids = ids.reshape(-1)
+        with known(self.arrays):
+            row, col = map(np.asarray, self.edges())  # type: ignore[attr-defined]
+        order = np.argsort(row, kind='stable')
+        first, last = (np.searchsorted(row[order], ids, side=side) for side in ('left', 'right'))
+        indptr = np.concatenate([[0], np.cumsum(last - first)])
+        shift = np.repeat(first - indptr[:-1], last - first)
+        return self._picked(ids, order[np.arange(indptr[-1]) + shift], col, indptr, (ids.size, n))
+
+    def _picked(self, ids: Any, entries: Any, col: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+        """Put together a matrix of some entries, row after row."""
+        table = getattr(self, 'indices', None)
+        if table is not None and table.ndim == 2 and not self.flipped:
+            data = self.data if self.data.size == 1 else self.data[ids]
+            return type(self)(data, table[ids], shape=shape, backend=self.backend)  # type: ignore[call-arg]
+        data = self.data if self.data.size == 1 else self.data.reshape(-1)[entries]
+        rows = FORMATS['CSR'](data, col[entries], indptr, shape=shape, backend=self.backend)
+        return {'COO': rows.tocoo, 'CSC': rows.tocsc}.get(type(self).__name__, lambda: rows)()
 
     def _rows(self, index: Any) -> Any:
         """Return dense rows, of shape ``(*index.shape, columns)``."""

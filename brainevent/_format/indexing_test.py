@@ -141,3 +141,26 @@ def test_rows_of_truth_values_are_numbers():
 
 def test_a_dense_matrix_takes_new_axes():
     assert MATRICES['Dense'][None].shape == (1, 4, 3)
+
+
+def test_some_rows_as_a_matrix(matrix):
+    D = np.asarray(matrix.todense())
+    for index in (2, -1, [3, 0, 0], slice(1, None), np.arange(4) != 1, np.arange(0)):
+        rows = matrix.slice_rows(index)
+        want = np.atleast_2d(D[index])
+        np.testing.assert_allclose(rows.todense(), want)
+        per_post = type(matrix) is be.FixedNumPerPost
+        assert type(rows) is (be.CSR if per_post else type(matrix))
+        assert rows.shape == want.shape
+    with pytest.raises(be.IndexRangeError):
+        matrix.slice_rows(4)
+
+
+def test_some_rows_of_traced_weights_but_not_of_traced_structure():
+    A = coo().tocsr()
+    rows = jax.grad(lambda w: (A.with_data(w).slice_rows([2, 2]).data ** 2).sum())(A.data)
+    np.testing.assert_allclose(rows, np.where(np.asarray(A.edges()[0]) == 2, 4 * A.data, 0))
+    with pytest.raises(be.UnsupportedOperationError, match='not known in a traced program'):
+        jax.jit(lambda m: m.slice_rows(0))(A)
+    with pytest.raises(be.UnsupportedOperationError, match='not known in a traced program'):
+        jax.jit(A.slice_rows)(0)

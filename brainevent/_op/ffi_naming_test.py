@@ -225,7 +225,6 @@ def test_what_content_cannot_tell_has_no_name(value):
     [None, ..., 1j, b'x', '\ud800', slice(1, 2), range(3), {1: 'a'}, frozenset('ab'), Colour, Plain]
     + [Point, Point(1, 2), Failure, ValueError, np.add, np.sin, math.sin, len, int, np.float32]
     + [np.linalg.norm, numba.float32, numba.prange, np.dtype('f4'), np.datetime64('2020', 'D')],
-    ids=repr,
 )
 def test_what_content_can_tell_has_a_name(value):
     assert fingerprint(value) == fingerprint(value) is not None

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from brainevent._edge import Event
-from tests.conformance.grid import Operands, close, dtype_grid, every_dtype, full_grid, quick_jit
+from tests.conformance.grid import (
+    Operands,
+    close,
+    dtype_grid,
+    every_dtype,
+    full_grid,
+    quick_jit,
+    thinned,
+)
 
 DERIVED = ('float16', 'float64', 'complex64')  # bfloat16 differs from float16 in its values only
 
@@ -89,12 +97,12 @@ def _check_adjoint(case, got, params, x, ct, dparams, dx):
         close(case, left, right, 'adjointness')
 
 
-@pytest.mark.parametrize('case', full_grid(), ids=str)
+@pytest.mark.parametrize('case', thinned(full_grid(), 4))
 def test_value_and_derivatives(case):
     _check_derivatives(case)
 
 
-@pytest.mark.parametrize('case', dtype_grid(), ids=str)
+@pytest.mark.parametrize('case', thinned(dtype_grid(), 6))
 def test_value_and_derivatives_in_other_dtypes(case):
     with jax.enable_x64(case.x64):
         if case.dtype in DERIVED:
@@ -103,7 +111,7 @@ def test_value_and_derivatives_in_other_dtypes(case):
             _check_value(case)
 
 
-@pytest.mark.parametrize('case', every_dtype(), ids=str)
+@pytest.mark.parametrize('case', thinned(every_dtype(), 3))
 def test_every_family_takes_other_widths(case):
     with jax.enable_x64(case.x64):
         _check_value(case)
@@ -121,7 +129,7 @@ def _vectors():
     return [c for c in full_grid() if c.rank == 'vector' and c.event is not Event.MASKED]
 
 
-@pytest.mark.parametrize('case', _vectors(), ids=str)
+@pytest.mark.parametrize('case', thinned(_vectors(), 7))
 def test_hessian(case):
     """The full second derivative, which batches every rule over basis vectors."""
     ops = Operands(case, edges=6, shape=(4, 3))

@@ -5,11 +5,13 @@ import functools
 import importlib
 import itertools
 import pkgutil
+import zlib
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import brainevent._format
 from brainevent._edge import FAMILIES, Event
@@ -219,6 +221,22 @@ class Operands:
     def value(self, params, x):
         """Return what the product must give."""
         return self.narrow(self.form.product(self.edge_weights(params), self.counts(x)))
+
+
+def thinned(cases, keep):
+    """Return the cases for a test: one in ``keep`` always, by a hash of its name, the rest slow.
+
+    Each case costs seconds of compilation. What is left out here is run with ``-m slow``; the
+    hash spreads what is kept over families, events, directions and ranks, unlike for each test.
+    """
+    return [
+        pytest.param(
+            case,
+            id=str(case),
+            marks=() if zlib.crc32(f'{keep} {case}'.encode()) % keep == 0 else pytest.mark.slow,
+        )
+        for case in cases
+    ]
 
 
 def close(case, got, want, what):

@@ -54,7 +54,7 @@ def sample(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Cal
         *arrays, x, y = operands
         acc = _accumulator(y.dtype)
         source, target = _ends(spec, arrays)
-        if 0 in spec.shape:
+        if 0 in (*x.shape, *y.shape):
             return jnp.zeros(source.shape, y.dtype)
 
         def one(x: Array, y: Array) -> Array:
@@ -66,16 +66,21 @@ def sample(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Cal
 
         if x.ndim == 1:
             return one(x, y).astype(y.dtype)
-        xs, ys = (x, y) if spec.rows else (x.T, y.T)
+        axis = 0 if spec.rows else 1
         start, *_ = align_varying([jnp.zeros(source.shape, acc), source, target, x, y])
-        total, _ = jax.lax.scan(lambda sum_, pair: (sum_ + one(*pair), None), start, (xs, ys))
+
+        def add(k: Array, total: Array) -> Array:
+            pair = [jax.lax.dynamic_index_in_dim(v, k, axis, keepdims=False) for v in (x, y)]
+            return total + one(*pair)
+
+        total: Array = jax.lax.fori_loop(0, x.shape[axis], add, start)
         return total.astype(y.dtype)
 
     return _over_levels(kernel, spec.levels, outs[0])
 
 
 def _accumulator(dtype: Any) -> Any:
-    """Sums of 16-bit numbers are made in float32."""
+    """Return the dtype of sums: float32 for numbers of 16 bits."""
     return jnp.dtype('float32') if dtype in (jnp.float16, jnp.bfloat16) else jnp.dtype(dtype)
 
 
@@ -127,12 +132,14 @@ def _scatter_edges(
         first = jnp.minimum(k * EDGE_BLOCK, edges - EDGE_BLOCK)
         tag = first + jnp.arange(EDGE_BLOCK)
         fresh = tag >= k * EDGE_BLOCK  # the last block reaches back over edges already added
-        ends = [jax.lax.dynamic_slice(a, (first,), (EDGE_BLOCK,)) for a in (source, target)]
-        ends[1] = jnp.where(fresh, ends[1], spec.extents[0])
+        near, far = (jax.lax.dynamic_slice(a, (first,), (EDGE_BLOCK,)) for a in (source, target))
+        far = jnp.where(fresh, far, spec.extents[0])
         # without the barrier XLA adds the block to the total edge by edge
-        return total + jax.lax.optimization_barrier(add(zero, *ends, tag))
+        fresh_sum: Array = jax.lax.optimization_barrier(add(zero, near, far, tag))
+        return total + fresh_sum
 
-    return jax.lax.fori_loop(0, -(-edges // EDGE_BLOCK), block, zero)
+    result: Array = jax.lax.fori_loop(0, -(-edges // EDGE_BLOCK), block, zero)
+    return result
 
 
 def _by_column_blocks(fun: Callable[[Array], Array], x: Array, edges: int, out: int) -> Array:

@@ -19,7 +19,7 @@ from brainevent._edge.kernels.numba_parts import (
     line_splitter,
     part_of,
     split_edges,
-    row_part,
+    walk_towards,
     weight_reader,
     whole,
 )
@@ -48,8 +48,8 @@ def _row_adder(event: str) -> Any:
         @fast
         def add(value, x, i, y, j, columns, active, count):
             zero, width = y.dtype.type(0), columns[1] - columns[0]
-            here = row_part(x, i, columns[0], width)
-            there = row_part(y, j, columns[0], width)
+            here = low.row_part(x, i, columns[0], width)
+            there = low.row_part(y, j, columns[0], width)
             for c in range(width):
                 there[c] += times(value, here[c]) if on(here[c]) else zero
 
@@ -73,7 +73,7 @@ def _active_columns(event: str) -> Any:
 
 
 def _lines_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
-    walk = LAYOUTS[layout].towards(transpose)[0]
+    walk = walk_towards(layout, transpose, inward=True)
     path = line(walk)
     span, far, tag = path.span, path.far, path.tag
     weight = weight_reader(one, half, walk.direct)
@@ -86,7 +86,8 @@ def _lines_adder(layout: str, transpose: bool, event: str, one: bool, half: str 
             count = find(x, i, columns, active)
             if count:
                 first, last = span(s, m, n, i, reach[1])
-                for e in range(max(first, reach[0]), last):
+                for edge in range(max(first, reach[0]), last):
+                    e = low.nonnegative(edge)
                     j = far(s, m, n, i, e)
                     if inside(j, y.shape[0]):
                         value = weight(w, tag(s, m, n, i, e))
@@ -102,7 +103,8 @@ def _edges_adder(layout: str, transpose: bool, event: str, one: bool, half: str 
     @jit
     def add(lines, columns, x, active, args):
         w, s, m, n, reach, y = args
-        for e in range(lines[0], lines[1]):
+        for edge in range(lines[0], lines[1]):
+            e = low.nonnegative(edge)
             row, col = ends(s, m, n, e)
             source, target = (row, col) if transpose else (col, row)
             if inside(source, x.shape[0]) and inside(target, y.shape[0]):
@@ -113,15 +115,11 @@ def _edges_adder(layout: str, transpose: bool, event: str, one: bool, half: str 
     return add
 
 
-def scatter_columns(
-    layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
-) -> Phases:
-    """``y[far, :] += weight * e(x)[i, :]`` for every line ``i`` of the input."""
-    walk = LAYOUTS[layout].towards(transpose)[0]
-    make, split = (_lines_adder, line_splitter(line(walk))) if walk else (_edges_adder, split_edges)
-    add = make(layout, transpose, event, one, half)
+def _columns_plan(layout: str, transpose: bool, event: str) -> Any:
+    """Make the plan: columns for each thread, or buffers for a very long list of edges."""
     extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
-    share = 20 if event == 'BINARY' else 1  # the part of all additions that events are likely to ask
+    # the part of all additions that events are likely to ask
+    share = 20 if event == 'BINARY' else 1
 
     @whole
     def plan(ins, outs, threads):
@@ -136,6 +134,19 @@ def scatter_columns(
             chunks = min(threads, max(width // 8, 1)) if work > PARALLEL_EDGES else 1
         private = y.size * y.itemsize if split > 1 else 0
         return chunks, chunks * (8 * width + private), work
+
+    return plan
+
+
+def scatter_columns(
+    layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
+) -> Phases:
+    """``y[far, :] += weight * e(x)[i, :]`` for every line ``i`` of the input."""
+    walk = LAYOUTS[layout].towards(transpose)[0]
+    make, split = (_lines_adder, line_splitter(line(walk))) if walk else (_edges_adder, split_edges)
+    add = make(layout, transpose, event, one, half)
+    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    plan = _columns_plan(layout, transpose, event)
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):

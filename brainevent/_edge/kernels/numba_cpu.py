@@ -74,11 +74,9 @@ def product(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Ca
 
 
 def _product_recipe(spec: Spec, vector: bool, one: bool, half: str | None) -> native.Recipe:
-    """Events scatter where the input can be walked; plain numbers gather where weights lie in line."""
+    """Choose the action: events scatter where they can, numbers gather along stored weights."""
     inward, outward = spec.layout.towards(spec.transpose)
-    gather = outward is not None and (
-        inward is None or (not spec.event.skips and outward.direct)
-    )
+    gather = outward is not None and (inward is None or (not spec.event.skips and outward.direct))
     action = 'gather' if gather else 'scatter'
     module = 'numba_product' if vector or gather else 'numba_columns'
     factory = f'{action}_{"vector" if vector else "columns"}'

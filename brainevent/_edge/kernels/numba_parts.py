@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from brainevent._edge.layout import Layout, Walk
+from brainevent._edge.layout import LAYOUTS, Layout, Walk
 from brainevent._op.numba_ffi import intrinsics as low
-from brainevent._op.numba_ffi.intrinsics import NATIVE, row_part
+from brainevent._op.numba_ffi.intrinsics import NATIVE
 
 # Sums may be reordered; NaN and infinity keep their meaning.
 FAST = {'fastmath': {'reassoc', 'contract', 'nsz', 'arcp'}}
@@ -23,9 +23,9 @@ FAST = {'fastmath': {'reassoc', 'contract', 'nsz', 'arcp'}}
 CACHE_LINE = 16  # edges whose 32-bit ids share a cache line
 FETCH_EDGES = 512  # as much of a line of edges as is asked for ahead of its use
 AHEAD = 32  # edges by which weights at scattered places are asked for before their use
-PARALLEL_EDGES = 60_000  # edges worth a second thread
-EDGE_NS, SCATTERED_NS = 1, 5  # an edge whose weight lies in line, and anywhere
-WAKE_NS = 20_000  # to get another thread to work
+PARALLEL_EDGES = 400_000  # edges worth a second thread
+EDGE_NS, SCATTERED_NS = 1, 8  # an edge whose weight lies in line, and anywhere
+WAKE_NS = 60_000  # to get another thread to work, and wait for it
 SUM_BLOCK = 1 << 12  # a float32 sum is made of partial sums this long
 PRIVATE_SHIFT = 22  # scattered sums are split so that one buffer takes at most 2**22 edges
 
@@ -52,6 +52,12 @@ def inside(index, extent):
 
 
 @jit
+def place(index):
+    """Return an index known to be inside as one that cannot count from the end."""
+    return np.uint64(np.int64(index))
+
+
+@jit
 def part_of(n, chunk, chunks):
     """Return the bounds of one of ``chunks`` equal parts of ``range(n)``."""
     return n * chunk // chunks, n * (chunk + 1) // chunks
@@ -70,9 +76,21 @@ def any_in_word(x, i):
 
 
 @jit
+def silent(x, i, last):
+    """Return how many truth values from ``x[i]`` on are seen to be unset at one look."""
+    if i + 32 <= last:
+        four = low.words(x.ctypes.data + i, 4)
+        if (four[0] | four[1]) | (four[2] | four[3]) == 0:
+            return 32
+    if i + 8 <= last and not any_in_word(x, i):
+        return 8
+    return 0
+
+
+@jit
 def count_true(x):
     """Count truth values."""
-    total = 0
+    total = np.int64(0)
     for i in range(x.shape[0]):
         total += np.int64(x[i])
     return total
@@ -144,6 +162,14 @@ def split_edges(s, m, n, lines, edges, chunk, chunks):
     return part, part
 
 
+def walk_towards(layout: str, transpose: bool, inward: bool) -> Walk:
+    """Return the walk along lines of the input, or of the output; who asks knows there is one."""
+    walk = LAYOUTS[layout].towards(transpose)[0 if inward else 1]
+    assert walk is not None, layout
+    return walk
+
+
+@functools.cache
 def weight_reader(one: bool, half: str | None, direct: bool) -> Any:
     """Make ``weight(w, tag)``: one or each, plain or 16 bits, position trusted or not."""
     if half == 'float16':

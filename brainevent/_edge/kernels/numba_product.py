@@ -21,7 +21,6 @@ from brainevent._edge.kernels.numba_parts import (
     SCATTERED_NS,
     SUM_BLOCK,
     WAKE_NS,
-    any_in_word,
     count_true,
     edge_count,
     event_reader,
@@ -31,7 +30,10 @@ from brainevent._edge.kernels.numba_parts import (
     line,
     line_splitter,
     part_of,
+    place,
+    silent,
     split_edges,
+    walk_towards,
     weight_reader,
     whole,
     worth_buffers,
@@ -56,7 +58,7 @@ def gather_vector(
     layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
 ) -> Phases:
     """``y[i] = sum over edges of line i: weight * e(x)[far]``."""
-    walk = LAYOUTS[layout].towards(transpose)[1]
+    walk = walk_towards(layout, transpose, inward=False)
     path, extents = line(walk), _matrix_extents(transpose)
     span, far, tag = path.span, path.far, path.tag
     weight, count = weight_reader(one, half, walk.direct), edge_count(LAYOUTS[layout])
@@ -68,12 +70,13 @@ def gather_vector(
         total = zero
         for start in range(first, last, SUM_BLOCK):
             part = zero
-            for e in range(start, min(start + SUM_BLOCK, last)):
+            for edge in range(start, min(start + SUM_BLOCK, last)):
+                e = low.nonnegative(edge)
                 j = far(s, m, n, i, e)
-                if inside(j, x.shape[0]):
-                    element = x[j]
-                    if on(element):
-                        part += times(weight(w, tag(s, m, n, i, e)), element)
+                sound = inside(j, x.shape[0])
+                element = x[place(j) if sound else np.uint64(0)]
+                term = times(weight(w, tag(s, m, n, i, e)), element)
+                part += term if sound & on(element) else zero
             total += part
         return total
 
@@ -90,7 +93,7 @@ def gather_vector(
         edges, zero = count(s, m, n), y.dtype.type(0)
         first, last = part_of(y.shape[0], chunk, chunks)
         for i in range(first, last):
-            y[i] = line_sum(s, w, x, m, n, i, edges, zero)
+            y[i] = line_sum(s, w, x, m, n, i, edges, zero) if x.shape[0] > 0 else zero
 
     return Phases(plan, (body,))
 
@@ -98,8 +101,8 @@ def gather_vector(
 def gather_columns(
     layout: str, key: str, transpose: bool, event: str, one: bool, half: str | None
 ) -> Phases:
-    """The same for a batch of vectors in columns: ``y[i, :] += weight * e(x)[far, :]``."""
-    walk = LAYOUTS[layout].towards(transpose)[1]
+    """Do the same for a batch of vectors in columns: ``y[i, :] += weight * e(x)[far, :]``."""
+    walk = walk_towards(layout, transpose, inward=False)
     path, extents = line(walk), _matrix_extents(transpose)
     span, far, tag = path.span, path.far, path.tag
     weight, count = weight_reader(one, half, walk.direct), edge_count(LAYOUTS[layout])
@@ -108,7 +111,8 @@ def gather_columns(
     @fast
     def add_line(s, w, x, m, n, i, first, last, out):
         zero = out.dtype.type(0)
-        for e in range(first, last):
+        for edge in range(first, last):
+            e = low.nonnegative(edge)
             j = far(s, m, n, i, e)
             if inside(j, x.shape[0]):
                 value = weight(w, tag(s, m, n, i, e))
@@ -162,8 +166,9 @@ def _active_lines(event: str, visit: Any, fetch: Any) -> Any:
         def over(first, last, x, args):
             i, waiting = first, -1
             while i < last:
-                if i + 8 <= last and not any_in_word(x, i):
-                    i += 8
+                skip = silent(x, i, last)
+                if skip > 0:
+                    i += skip
                     continue
                 for k in range(i, min(i + 8, last)):
                     if x[k]:
@@ -187,7 +192,7 @@ def _active_lines(event: str, visit: Any, fetch: Any) -> Any:
 
 def _line_fetcher(layout: str, transpose: bool, one: bool) -> Any:
     """Make ``fetch(i, args)``: ask for the memory of a line of the input ahead of its use."""
-    walk = LAYOUTS[layout].towards(transpose)[0]
+    walk = walk_towards(layout, transpose, inward=True)
     span, streams = line(walk).span, walk.streams
     ids, tags, weights = len(streams) > 0, len(streams) > 1, walk.direct and not one
     at, tag_at = (streams + (0, 0))[:2]
@@ -209,7 +214,7 @@ def _line_fetcher(layout: str, transpose: bool, one: bool) -> Any:
 
 def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
     """Make ``visit(i, element, (w, s, m, n, reach, y))``: add a line's edges within reach."""
-    walk = LAYOUTS[layout].towards(transpose)[0]
+    walk = walk_towards(layout, transpose, inward=True)
     path = line(walk)
     span, far, tag = path.span, path.far, path.tag
     weight = weight_reader(one, half, walk.direct)
@@ -217,16 +222,40 @@ def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str |
     scattered = not walk.direct and not one
 
     @jit
-    def visit(i, element, args):
+    def value(w, s, m, n, i, e, element):
+        return times(weight(w, tag(s, m, n, i, e)), element)
+
+    @jit
+    def add_edges(first, last, i, element, args):
         w, s, m, n, reach, y = args
-        first, last = span(s, m, n, i, reach[1])
-        for e in range(max(first, reach[0]), last):
-            if scattered and e + AHEAD < last:
-                ahead = tag(s, m, n, i, e + AHEAD)
-                low.prefetch(w, np.int64(ahead))
+        for edge in range(first, last):
+            e = low.nonnegative(edge)
             j = far(s, m, n, i, e)
             if inside(j, y.shape[0]):
-                y[j] += times(weight(w, tag(s, m, n, i, e)), element)
+                y[place(j)] += value(w, s, m, n, i, e, element)
+
+    @jit
+    def visit(i, element, args):
+        """Take four edges at a time: one test that all are sound, then four additions."""
+        w, s, m, n, reach, y = args
+        start, last = span(s, m, n, i, reach[1])
+        e, out = max(start, reach[0]), y.shape[0]
+        while e + 4 <= last:
+            e = low.nonnegative(e)
+            if scattered and e + AHEAD + 4 <= last:
+                for ahead in range(e + AHEAD, e + AHEAD + 4):
+                    low.prefetch(w, np.int64(tag(s, m, n, i, ahead)))
+            j0, j1 = far(s, m, n, i, e), far(s, m, n, i, e + 1)
+            j2, j3 = far(s, m, n, i, e + 2), far(s, m, n, i, e + 3)
+            if inside(j0, out) & inside(j1, out) & inside(j2, out) & inside(j3, out):
+                y[place(j0)] += value(w, s, m, n, i, e, element)
+                y[place(j1)] += value(w, s, m, n, i, e + 1, element)
+                y[place(j2)] += value(w, s, m, n, i, e + 2, element)
+                y[place(j3)] += value(w, s, m, n, i, e + 3, element)
+            else:
+                add_edges(e, e + 4, i, element, args)
+            e += 4
+        add_edges(e, last, i, element, args)
 
     return visit
 
@@ -239,12 +268,13 @@ def _edge_adder(layout: str, transpose: bool, event: str, one: bool, half: str |
     @jit
     def add(first, last, x, args):
         w, s, m, n, reach, y = args
-        for e in range(first, last):
+        for edge in range(first, last):
+            e = low.nonnegative(edge)
             row, col = ends(s, m, n, e)
             source, target = (row, col) if transpose else (col, row)
-            if inside(source, x.shape[0]) and inside(target, y.shape[0]):
-                if on(x[source]):
-                    y[target] += times(weight(w, e), x[source])
+            sound = inside(source, x.shape[0]) and inside(target, y.shape[0])
+            if sound and on(x[place(source)]):
+                y[place(target)] += times(weight(w, e), x[place(source)])
 
     return add
 

@@ -4,6 +4,8 @@
 import functools
 from typing import Any
 
+import numpy as np
+
 from brainevent._edge.kernels.numba_parts import (
     PARALLEL_EDGES,
     edge_count,
@@ -13,9 +15,11 @@ from brainevent._edge.kernels.numba_parts import (
     jit,
     line,
     part_of,
+    place,
     whole,
 )
 from brainevent._edge.layout import LAYOUTS
+from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
 
 
@@ -58,27 +62,15 @@ def _plan(layout: str, transpose: bool, rank: int) -> Any:
     return plan
 
 
-def sample_lines(layout: str, key: str, transpose: bool, event: str, rank: int) -> Phases:
-    """Walk along rows; results go where the edges' weights are."""
+def _clearer(layout: str, transpose: bool) -> Any:
+    """Make the phase that clears what no row owns: rows need not cover all edges."""
     walk = LAYOUTS[layout].walk
     assert walk is not None
-    path, direct = line(walk), walk.direct
-    span, far, tag = path.span, path.far, path.tag
-    dot, extents, count = _dot(event, rank), _extents(transpose), edge_count(LAYOUTS[layout])
-
-    @fast
-    def sample_line(s, x, y, m, n, i, first, last, out):
-        for e in range(first, last):
-            j, t = far(s, m, n, i, e), tag(s, m, n, i, e)
-            if inside(j, n) and (direct or inside(t, out.shape[0])):
-                source, target = (i, j) if transpose else (j, i)
-                out[t] = dot(x, source, y, target)
-            elif direct:
-                out[t] = 0
+    span, direct = line(walk).span, walk.direct
+    extents, count = _extents(transpose), edge_count(LAYOUTS[layout])
 
     @whole
     def clear(chunk, chunks, ins, outs, scratch):
-        """Rows need not cover all edges when offsets are wrong: what no row owns is zero."""
         if not direct:
             first, last = part_of(outs[0].shape[0], chunk, chunks)
             for e in range(first, last):
@@ -97,6 +89,41 @@ def sample_lines(layout: str, key: str, transpose: bool, event: str, rank: int) 
         for e in range(head if chunk == 0 else 0):
             out[e] = 0
 
+    return clear
+
+
+def sample_lines(layout: str, key: str, transpose: bool, event: str, rank: int) -> Phases:
+    """Walk along rows; results go where the edges' weights are."""
+    walk = LAYOUTS[layout].walk
+    assert walk is not None
+    path, direct = line(walk), walk.direct
+    span, far, tag = path.span, path.far, path.tag
+    dot, extents, count = _dot(event, rank), _extents(transpose), edge_count(LAYOUTS[layout])
+
+    @fast
+    def sample_in_line(s, x, y, m, n, i, first, last, out):
+        for edge in range(first, last):
+            e = low.nonnegative(edge)
+            j = far(s, m, n, i, e)
+            sound = inside(j, n)
+            there = place(j) if sound else np.uint64(0)
+            source, target = (place(i), there) if transpose else (there, place(i))
+            value = dot(x, source, y, target)
+            out[e] = value if sound else out.dtype.type(0)
+
+    @jit
+    def sample_scattered(s, x, y, m, n, i, first, last, out):
+        for edge in range(first, last):
+            e = low.nonnegative(edge)
+            j, t = far(s, m, n, i, e), tag(s, m, n, i, e)
+            if inside(j, n) and inside(t, out.shape[0]):
+                source, target = (place(i), place(j)) if transpose else (place(j), place(i))
+                out[place(t)] = dot(x, source, y, target)
+
+    sample_line = sample_in_line if direct else sample_scattered
+
+    clear = _clearer(layout, transpose)
+
     @whole
     def body(chunk, chunks, ins, outs, scratch):
         s, x, y = ins[:-2], ins[-2], ins[-1]
@@ -105,7 +132,11 @@ def sample_lines(layout: str, key: str, transpose: bool, event: str, rank: int) 
         lines = part_of(m, chunk, chunks)
         for i in range(lines[0], lines[1]):
             first, last = span(s, m, n, i, edges)
-            sample_line(s, x, y, m, n, i, first, last, outs[0])
+            if n > 0:
+                sample_line(s, x, y, m, n, i, first, last, outs[0])
+            elif direct:
+                for e in range(first, last):
+                    outs[0][e] = 0
 
     return Phases(_plan(layout, transpose, rank), (clear, body))
 
@@ -121,7 +152,8 @@ def sample_edges(layout: str, key: str, transpose: bool, event: str, rank: int) 
         m, n = extents(x, y)
         out = outs[0]
         edges = part_of(count(s, m, n), chunk, chunks)
-        for e in range(edges[0], edges[1]):
+        for edge in range(edges[0], edges[1]):
+            e = low.nonnegative(edge)
             row, col = ends(s, m, n, e)
             if inside(row, m) and inside(col, n):
                 source, target = (row, col) if transpose else (col, row)
