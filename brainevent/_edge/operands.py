@@ -196,7 +196,7 @@ def check_shape(where: str, shape: Any) -> tuple[int, int]:
         If it is anything else.
     """
     ok = isinstance(shape, (tuple, list)) and len(shape) == 2
-    if ok and type(shape[0]) is int and type(shape[1]) is int and min(shape) >= 0:
+    if ok and all(type(n) is int and 0 <= n < 2**31 for n in shape):
         return shape[0], shape[1]
     whole = ok and all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape)
     expect(
@@ -206,5 +206,14 @@ def check_shape(where: str, shape: Any) -> tuple[int, int]:
         '`shape` is not the shape of a matrix.',
         expected='two non-negative ints (rows, columns)',
         got=lambda: repr(shape),
+    )
+    expect(
+        max(shape) < 2**31 or jax.config.read('jax_enable_x64'),
+        ShapeError,
+        where,
+        'an axis of the matrix needs 64-bit indices.',
+        expected='axes shorter than 2**31, or 64-bit mode',
+        got=lambda: repr(shape),
+        remedy="jax.config.update('jax_enable_x64', True)",
     )
     return int(shape[0]), int(shape[1])

@@ -21,7 +21,13 @@ from brainevent._edge.operands import (
     split_unit,
     with_unit,
 )
-from brainevent._error import ShapeError, UnsupportedOperationError, expect, explain
+from brainevent._error import (
+    DtypeError,
+    ShapeError,
+    UnsupportedOperationError,
+    expect,
+    explain,
+)
 from brainevent._format.algebra import Algebra
 from brainevent._format.bridge import FORMATS, Bridge
 from brainevent._format.indexing import Indexing
@@ -245,8 +251,13 @@ class Matrix(DataRepresentation, abc.ABC):
         )
 
     def __repr__(self) -> str:
-        """Describe shape, dtype and number of entries; survives tracing."""
-        return f'{type(self).__name__}({self.dtype}{list(self.shape)}, nse={self.nse})'
+        """Describe shape, dtype and number of entries; survives tracing and placeholders."""
+        try:
+            about = f'{self.dtype}{list(self.shape)}, nse={self.nse}'
+        except (AttributeError, IndexError, TypeError):
+            # leaves need not be arrays: `jax.tree.map(lambda x: x.sharding, A)` is printed too
+            about = f'{", ".join(map(repr, (*self.params, *self.arrays)))}, shape={self.shape}'
+        return f'{type(self).__name__}({about})'
 
     @property
     def dtype(self) -> Any:
@@ -257,6 +268,21 @@ class Matrix(DataRepresentation, abc.ABC):
     def nse(self) -> int:
         """Number of stored entries."""
         return self.products.layout.count(self.arrays, self.layout_shape)
+
+
+def unpacked(where: str, names: tuple[str, ...], given: Any) -> Sequence[Any]:
+    """Take apart the one tuple that a constructor may be given; an array is not unpacked."""
+    listed = isinstance(given, (tuple, list))
+    expect(
+        listed and len(given) == len(names),
+        DtypeError,
+        where,
+        'the arrays of the matrix are not complete.',
+        expected=f'{", ".join(names)}, or a tuple of them',
+        got=lambda: f'{type(given).__name__}' + (f' of {len(given)}' if listed else ''),
+        remedy=f'give all of them, or use {where}.fromdense for a dense array',
+    )
+    return given  # type: ignore[no-any-return]
 
 
 class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Matrix):

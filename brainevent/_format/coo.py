@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from brainevent._edge import Event
 from brainevent._error import OptionError, expect
-from brainevent._format.base import StoredMatrix
+from brainevent._format.base import StoredMatrix, unpacked
 from brainevent._format.convert import coo2csr, coo_to_csc_index
 from brainevent._format.coordinates import COO_MIRROR_PRODUCTS, COO_PRODUCTS
 from brainevent._format.functions import multiply
@@ -109,7 +109,9 @@ class COO(StoredMatrix):
     ) -> None:
         del ptr
         if row is None and col is None:
-            data, row, col, *_ = data
+            # old callers append `ptr` to the tuple
+            given = data[:3] if isinstance(data, (tuple, list)) else data
+            data, row, col = unpacked(type(self).__name__, ('data', 'row', 'col'), given)
         expect(
             not (rows_sorted and cols_sorted),
             OptionError,

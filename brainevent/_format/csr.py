@@ -8,7 +8,7 @@ import jax
 from brainevent._edge import Event
 from brainevent._edge.operands import as_index
 from brainevent._error import OptionError, expect
-from brainevent._format.base import StoredMatrix
+from brainevent._format.base import StoredMatrix, unpacked
 from brainevent._format.compressed import CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
 from brainevent._format.convert import coo2csr, coo_to_csc_index
 from brainevent._format.functions import multiply
@@ -49,7 +49,8 @@ class _Compressed(StoredMatrix):
         check_structure: bool = True,
     ) -> None:
         if indices is None and indptr is None:
-            data, indices, indptr = data
+            names = ('data', 'indices', 'indptr')
+            data, indices, indptr = unpacked(type(self).__name__, names, data)
         self._fill(
             data,
             (indices, indptr),

@@ -15,7 +15,7 @@ from brainevent._compat import is_concrete, is_tracer
 from brainevent._edge import Event
 from brainevent._edge.operands import as_array, split_unit
 from brainevent._error import OptionError, ShapeError, expect
-from brainevent._format.base import StoredMatrix
+from brainevent._format.base import StoredMatrix, unpacked
 from brainevent._format.bridge import known
 from brainevent._format.convert import coo2csr, csr_to_coo_index
 from brainevent._format.ell import FCN_MIRROR_PRODUCTS, FCN_PRODUCTS
@@ -61,7 +61,7 @@ class FixedNumConn(StoredMatrix):
         buffers: Any = None,
     ) -> None:
         if indices is None:
-            data, indices = data
+            data, indices = unpacked(type(self).__name__, ('data', 'indices'), data)
         self._fill(data, (indices,), shape=shape, backend=backend, buffers=buffers)
         by_column = self.flipped and not is_tracer(self.indices)
         if by_column or precompute_weight_indices:
