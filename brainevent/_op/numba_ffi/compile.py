@@ -35,7 +35,7 @@ from brainevent._op.numba_ffi.intrinsics import NATIVE, answer_metadata
 from brainevent._op.numba_ffi.load import C_LIBRARY, MachineCode
 
 BATCH = -1  # phase number of a job whose chunks are whole batch elements
-POOL_WORTH_NS = 40_000  # below this much work, waking another thread costs more than it saves
+POOL_WORTH_NS = 150_000  # below this much work, waking another thread costs more than it saves
 SPINS = 2_000  # looks at a counter before the processor is offered to somebody else
 
 # Words of a job in shared memory; XLA's argument structs are put together behind them.
