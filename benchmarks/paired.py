@@ -25,6 +25,8 @@ CASES = (
     'scan_sW:n=100000:k=200:rate=.002:steps=20',
     'scan_sW:n=100000:k=200:rate=.02:steps=20',
     'scan_sW:n=100000:k=200:rate=.02:steps=20:w=homo',
+    'scan_compact:n=100000:k=200:rate=.001:steps=20~scan_sW:n=100000:k=200:rate=.001:steps=20',
+    'scan_compacting:n=100000:k=200:rate=.001:steps=20~scan_sW:n=100000:k=200:rate=.001:steps=20',
     'scan_Ws:n=4000:k=80:rate=.01',
     'scan_Ws:n=100000:k=200:rate=.002:steps=5',
     'mirror:n=100000:k=200',

@@ -105,8 +105,8 @@ def jitted(function: Callable, *operands: object) -> Callable[[], object]:
     return lambda: jax.block_until_ready(compiled(*operands))
 
 
-def scanned(s: Setting, product: Callable) -> Work:
-    """Add up a product with each step's spikes, in one compiled loop."""
+def scanned(s: Setting, product: Callable, prepare: Callable = lambda spikes: spikes) -> Work:
+    """Add up a product with each step's spikes, in one compiled loop, after preparing them all."""
     import jax
     import jax.numpy as jnp
 
@@ -116,12 +116,13 @@ def scanned(s: Setting, product: Callable) -> Work:
 
     def run(spikes: jax.Array) -> jax.Array:
         def step(total: jax.Array, fired: jax.Array) -> tuple:
-            return total + product(be.BinaryArray(fired)), None
+            events = fired if isinstance(fired, be.CompactBinary) else be.BinaryArray(fired)
+            return total + product(events), None
 
         return jax.lax.scan(step, jnp.zeros(s.n, jnp.float32), spikes)[0]
 
     edges = spikes.sum() / s.steps * s.k
-    return Work(jitted(run, jnp.asarray(spikes)), s.steps, edges)
+    return Work(jitted(run, prepare(jnp.asarray(spikes))), s.steps, edges)
 
 
 def mirrored(matrix: object) -> object:
@@ -133,6 +134,18 @@ def mirrored(matrix: object) -> object:
 def _(name: str, s: Setting) -> Work:
     A = csr(s)
     return scanned(s, lambda events: events @ A)
+
+
+@case('scan_compact', 'scan_compacting')
+def _(name: str, s: Setting) -> Work:
+    import jax
+
+    import brainevent as be
+
+    A, compacted = csr(s), be.CompactBinary.from_array
+    if name == 'scan_compact':  # the lists are there when the clock starts
+        return scanned(s, lambda events: events @ A, jax.jit(jax.vmap(compacted)))
+    return scanned(s, lambda events: compacted(events) @ A)
 
 
 @case('scan_Ws')

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import brainevent
+from brainevent._commands import benchmark, cache, doctor
 from brainevent.demo import command as demo
 
 __all__ = ['main']
@@ -28,7 +29,17 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace], int]
 
 
-COMMANDS = (Command('demo', 'run a network and save its raster', demo.add_arguments, demo.run),)
+COMMANDS = (
+    Command('demo', 'run a network and save its raster', demo.add_arguments, demo.run),
+    Command(
+        'benchmark-performance',
+        'measure operators with every backend',
+        benchmark.add_arguments,
+        benchmark.run,
+    ),
+    Command('doctor', 'say what can run here, and why not', doctor.add_arguments, doctor.run),
+    Command('cache', 'show or clear compiled kernels', cache.add_arguments, cache.run),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -21,6 +21,7 @@ __all__ = [
     'IndexRangeError',
     'UnitError',
     'OptionError',
+    'FrozenError',
     'KernelError',
     'BackendError',
     'KernelFallbackExhaustedError',
@@ -81,6 +82,10 @@ class UnitError(BrainEventError, TypeError):
 
 class OptionError(BrainEventError, ValueError):
     """An argument is none of the values the call accepts."""
+
+
+class FrozenError(BrainEventError, AttributeError):
+    """A value was to be changed in place."""
 
 
 class KernelError(BrainEventError, RuntimeError):

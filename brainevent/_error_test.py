@@ -21,6 +21,7 @@ from brainevent import _error, errors
         ('IndexRangeError', ('BrainEventError', ValueError, IndexError)),
         ('UnitError', ('BrainEventError', TypeError)),
         ('OptionError', ('BrainEventError', ValueError)),
+        ('FrozenError', ('BrainEventError', AttributeError)),
         ('KernelError', ('BrainEventError', RuntimeError)),
         ('BackendError', ('KernelError', ValueError)),
         ('KernelFallbackExhaustedError', ('KernelError', NotImplementedError)),

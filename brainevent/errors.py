@@ -16,6 +16,7 @@ DtypeError                      TypeError              dtype or type not accepte
 IndexRangeError                 ValueError, IndexError index outside the matrix; mend the structure
 UnitError                       TypeError              units missing or unequal; convert them
 OptionError                     ValueError             argument not accepted; use a listed value
+FrozenError                     AttributeError         matrices are values; use ``with_data(...)``
 KernelError                     RuntimeError           root of everything about kernels
 BackendError                    ValueError             unknown platform or backend name; see list
 KernelFallbackExhaustedError    NotImplementedError    no kernel serves here; move, or register one

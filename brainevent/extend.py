@@ -40,6 +40,7 @@ from brainevent._edge import (
     Layout,
     Products,
     Spec,
+    Twin,
     Walk,
     Weight,
 )
@@ -60,6 +61,7 @@ __all__ = [
     'Prefer',
     'Products',
     'Spec',
+    'Twin',
     'Walk',
     'Weight',
     'XLACustomKernel',

@@ -2,6 +2,7 @@
 """Every example runs, and does what it says."""
 
 import importlib.util
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,12 @@ def test_kernel_author(example, capsys):
     example('kernel_author').main()
     numba, jax_raw = (line.split(': ')[1] for line in capsys.readouterr().out.splitlines()[1:3])
     assert numba == jax_raw
+
+
+def test_inline_kernel(example, capsys):
+    if not any(map(shutil.which, ('g++', 'c++', 'clang++'))):
+        pytest.skip('the example needs a C++ compiler')
+    example('inline_kernel').main()
+    cpp, jax_raw, *_, refusal = capsys.readouterr().out.splitlines()
+    assert cpp.removeprefix('cpp') == jax_raw.removeprefix('jax_raw')
+    assert 'spikes are float32[50], not (time, neurons)' in refusal

@@ -6,7 +6,7 @@ from typing import Any
 
 from brainevent._typing import Array
 
-__all__ = ['Event', 'unwrap']
+__all__ = ['Event', 'active_list', 'unwrap']
 
 
 class Event(enum.Enum):
@@ -41,3 +41,8 @@ def unwrap(x: Any) -> tuple[Any, Event]:
     """Take an event array apart into its values and what they are; anything else is real."""
     event = getattr(x, '__event__', Event.REAL)
     return (x.value if event is not Event.REAL else x), event
+
+
+def active_list(x: Any) -> tuple[Array, ...]:
+    """Return ids and number of the active elements if an event array has them listed."""
+    return getattr(x, '__active__', ())

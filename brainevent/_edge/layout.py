@@ -11,9 +11,22 @@ import numpy as np
 
 from brainevent._typing import Array, Shape
 
-__all__ = ['LAYOUTS', 'Layout', 'Walk']
+__all__ = ['LAYOUTS', 'Draw', 'Layout', 'Twin', 'Walk']
 
 Arrays = tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The CUDA C++ of a walk: a struct, the structure arrays it is made of, and its text.
+
+    ``struct`` names a type of ``kernels/cuda/walks.cuh``, such as ``be::Compressed``, or one that
+    ``source`` defines in the same way.
+    """
+
+    struct: str
+    arrays: tuple[int, ...] = ()
+    source: str = ''
 
 
 @dataclass(frozen=True)
@@ -31,6 +44,21 @@ class Walk:
     tag: Callable[..., Any]
     direct: bool = True  # the tag is the edge itself, so weights are read in storage order
     streams: tuple[int, ...] = ()  # structure arrays that are read edge by edge
+    cuda: Twin | None = None
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Edges that are drawn where they are used, along the rows; see `brainevent._edge.random`.
+
+    The structure arrays begin with the probability and the seed. ``keep(s, i, j, word)`` thins
+    what that probability gives: ``s`` are the structure arrays behind those two, ``i`` is the row,
+    ``j`` the column, ``word`` a random number of 32 bits. One text serves arrays in JAX and
+    numbers in native code.
+    """
+
+    keep: Callable[..., Any] | None = None
+    cuda: Twin | None = None  # a walk that draws as ``kernels/cuda/drawn.cuh`` does
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +76,18 @@ class Layout:
     edges : callable
         ``edges(arrays, shape) -> (row, col)`` of every edge, in the order of their tags.
     count : callable
-        ``count(arrays, shape) -> int``, the number of edges, from shapes alone.
+        ``count(arrays, shape) -> int``, the number of edges, from shapes alone; at most that many
+        where they are drawn.
     check_shapes, check_values : callable
         ``(where, arrays, shape)``: raise on shapes, and on the values of concrete arrays.
     walk, cowalk : Walk, optional
         Edges of a row, and of a column.
     edge : callable, optional
         ``edge(s, m, n, e) -> (row, col)`` for a layout without any order.
+    cuda_edge : Twin, optional
+        Its CUDA C++.
+    draw : Draw, optional
+        How edges are drawn that are stored nowhere.
     """
 
     name: str
@@ -67,6 +100,8 @@ class Layout:
     walk: Walk | None = None
     cowalk: Walk | None = None
     edge: Callable[..., Any] | None = None
+    cuda_edge: Twin | None = None
+    draw: Draw | None = None
 
     def __post_init__(self) -> None:
         """Enter the table, where kernels find a layout by its name."""

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent._compat import is_concrete
+from brainevent._compat import canonical_dtype, is_concrete
 from brainevent._edge.event import Event
 from brainevent._edge.layout import Layout
 from brainevent._error import DtypeError, IndexRangeError, ShapeError, UnitError, expect
@@ -24,6 +24,7 @@ __all__ = [
     'check_structure',
     'common_dtype',
     'remember_sound',
+    'settled',
     'split_unit',
     'with_unit',
 ]
@@ -54,7 +55,7 @@ def as_array(where: str, name: str, x: Any) -> Array:
         If it holds no numbers.
     """
     if isinstance(x, jax.Array):
-        return x
+        return x if x.dtype.itemsize < 8 else settled(x)
     if hasattr(x, '__jax_array__'):
         return jnp.asarray(x.__jax_array__())
     reason: Exception | None = None
@@ -71,6 +72,14 @@ def as_array(where: str, name: str, x: Any) -> Array:
         got=lambda: f'{type(x).__name__}' + (f' ({reason})' if reason else ''),
     )
     return _own(array)
+
+
+def settled(x: Any) -> Any:
+    """Return an array in a dtype of today: 64-bit mode may have been left since it was made."""
+    number, unit = split_unit(x)
+    if not isinstance(number, jax.Array) or number.dtype == (dtype := canonical_dtype(number.dtype)):
+        return x
+    return number.astype(dtype) if unit is None else u.Quantity(number.astype(dtype), unit=unit)
 
 
 def as_index(where: str, name: str, ids: Any, limit: int | None = None) -> Array:
@@ -106,11 +115,22 @@ def as_index(where: str, name: str, ids: Any, limit: int | None = None) -> Array
         got=raw.dtype,
         remedy='convert it with astype(int32) if every value is a whole number',
     )
+    if raw.dtype == np.uint64 and is_concrete(raw):
+        raw = np.asarray(raw)
     if isinstance(raw, jax.Array):
         wide = raw.dtype in (jnp.int32, jnp.int64)
         return raw if wide else raw.astype(jnp.int64 if raw.dtype.itemsize > 2 else jnp.int32)
     low, high = (int(raw.min()), int(raw.max())) if raw.size else (0, 0)
     fits = low >= -(2**31) and high < 2**31
+    expect(
+        high < 2**63,
+        IndexRangeError,
+        where,
+        f'`{name}` points outside any matrix.',
+        expected='values below 2**63',
+        got=lambda: f'values from {low} to {high}',
+        remedy='look for negative numbers that were taken as unsigned ones',
+    )
     expect(
         fits or jax.config.read('jax_enable_x64'),
         IndexRangeError,

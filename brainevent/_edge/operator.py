@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 
@@ -80,13 +80,21 @@ def sum_to(x: Array, shape: Sequence[int]) -> Array:
 class EdgeOperator:
     """An operator on edges: its kernels serve every family of layouts, present and future."""
 
+    observers: ClassVar[list[Callable[[XLACustomKernel], None]]] = []
+    """Called with every new primitive, of any operator."""
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._families: list[tuple[XLACustomKernel, Layout]] = []
-        self._kernels: list[dict[str, Any]] = []
+        self._kernels: list[tuple[str | None, dict[str, Any]]] = []
 
     def kernel(
-        self, backend: str, *platforms: str, supports: Callable[..., bool | str] | None = None
+        self,
+        backend: str,
+        *platforms: str,
+        supports: Callable[..., bool | str] | None = None,
+        asdefault: bool = False,
+        layout: str | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Register a generator, ``generator(*, spec, outs) -> kernel``, for all families.
 
@@ -99,6 +107,10 @@ class EdgeOperator:
         supports : callable, optional
             ``supports(*, spec, **_)`` returns True, or the reason why not. The kernel registered
             last that supports a call serves it.
+        asdefault : bool
+            Take this backend where nobody asks for one, though others were registered before.
+        layout : str, optional
+            Register for families over this layout only.
         """
 
         def register(generator: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,10 +120,12 @@ class EdgeOperator:
                     'platform': platform,
                     'kg': generator,
                     'supports': supports,
+                    'asdefault': asdefault,
                 }
-                self._kernels.append(entry)
-                for op, _ in self._families:
-                    op.def_kernel(**entry)
+                self._kernels.append((layout, entry))
+                for op, of in self._families:
+                    if layout in (None, of.name):
+                        op.def_kernel(**entry)
             return generator
 
         return register
@@ -119,8 +133,11 @@ class EdgeOperator:
     def attach(self, op: XLACustomKernel, layout: Layout) -> None:
         """Give a new primitive all kernels of this operator."""
         self._families.append((op, layout))
-        for entry in self._kernels:
-            op.def_kernel(**entry)
+        for only, entry in self._kernels:
+            if only in (None, layout.name):
+                op.def_kernel(**entry)
+        for observe in self.observers:
+            observe(op)
 
 
 def struct(shape: Sequence[int], dtype: Any) -> jax.ShapeDtypeStruct:

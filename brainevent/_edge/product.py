@@ -29,6 +29,7 @@ import jax.numpy as jnp
 from brainevent._compat import is_tracer, is_undefined
 from brainevent._edge.event import Event
 from brainevent._edge.layout import Layout
+from brainevent._edge.listed import Listed
 from brainevent._edge.operands import (
     as_array,
     check_structure,
@@ -74,6 +75,7 @@ class Products:
         kinds = [(event, rank) for event in Event for rank in (1, 2)]
         self.ops = {kind: self._declare(PRODUCT, '', *kind) for kind in kinds}
         self.samples = {kind: self._declare(SAMPLE, '_sample', *kind) for kind in kinds}
+        self.listed = Listed(self)
         FAMILIES[stem] = self
 
     def __repr__(self) -> str:
@@ -118,6 +120,7 @@ class Products:
         rows: bool = False,
         backend: str | None = None,
         checked: bool = False,
+        active: Sequence[Array] = (),
     ) -> Any:
         """Multiply; units, dtypes and shapes of all operands are settled here.
 
@@ -137,6 +140,9 @@ class Products:
             Demand a backend.
         checked : bool
             The structure has been checked before.
+        active : sequence of Array
+            Ids and number of the active elements of binary events, or of the rows of a batch in
+            columns that have any, if somebody has listed them; see `brainevent._edge.listed`.
 
         Returns
         -------
@@ -151,8 +157,10 @@ class Products:
         if not checked:
             check_structure(where, self.layout, arrays, shape)
         self._check_operands(where, data, arrays, value, spec)
-        run = self._traced if any(map(is_tracer, (*data, *arrays, value))) else self._compiled
-        return with_unit(run(spec, backend)(tuple(data), tuple(arrays), value), units[0], x_unit)
+        listed = tuple(active) if event is Event.BINARY and not rows else ()
+        traced = any(map(is_tracer, (*data, *arrays, *listed, value)))
+        run = (self._traced if traced else self._compiled)(spec, backend)
+        return with_unit(run(tuple(data), tuple(arrays), value, listed), units[0], x_unit)
 
     def _check_operands(
         self, where: str, data: Sequence[Array], arrays: Sequence[Array], x: Array, spec: Spec
@@ -197,11 +205,15 @@ class Products:
     def _traced(self, spec: Spec, backend: Any) -> Callable[..., Array]:
         """Return the product as a function to be traced into the program at hand."""
 
-        def run(data: tuple[Array, ...], arrays: tuple[Array, ...], x: Array) -> Array:
+        def run(
+            data: tuple[Array, ...], arrays: tuple[Array, ...], x: Array, listed: tuple[Array, ...]
+        ) -> Array:
             dtype = common_dtype(functools.reduce(_wider, data), x, spec.event)
             params = [p.reshape(-1).astype(dtype) for p in data]
             if spec.event is Event.REAL:
                 x = x.astype(dtype)
+            if listed:
+                return self.listed.bind(params, (*arrays, *listed), x, spec, backend)
             return self.bind(params, arrays, x, spec, backend)
 
         return run

@@ -4,6 +4,9 @@
 ``update(w, x, y)[e] = w[e] + e(x)[source(e)] * y[target(e)]`` is a weight plus a sample. So one
 rule each is all there is to its calculus: the tangent of the weights passes unchanged, the tangents
 of the trace and of the spikes (straight through) are samples, and a sample knows its transpose.
+
+Clipping all weights afterwards is JAX's own. Clipping only those that changed is a second operator:
+its tangents are those of the first wherever nothing was clipped, and the bounds' elsewhere.
 """
 
 import functools
@@ -14,26 +17,31 @@ import brainunit as u
 import jax
 import jax.numpy as jnp
 
-from brainevent._compat import is_tracer
+from brainevent._edge.doors import Door, raise_level
 from brainevent._edge.event import Event, unwrap
 from brainevent._edge.layout import safe, within
 from brainevent._edge.operands import as_array, check_structure, split_unit
 from brainevent._edge.operator import EdgeOperator, Spec, batch_shape, struct
-from brainevent._edge.product import Products, _raise_level
-from brainevent._error import DtypeError, ShapeError, UnitError, expect, explain
+from brainevent._edge.product import Products
+from brainevent._error import DtypeError, OptionError, ShapeError, UnitError, expect, explain, listed
 from brainevent._op import XLACustomKernel, soften
 from brainevent._typing import Array
 
-__all__ = ['UPDATE', 'UPDATES', 'Updates', 'updates_of']
+__all__ = ['CLIP', 'CLIPPED', 'UPDATE', 'UPDATES', 'Updates', 'updates_of', 'within_bounds']
+
+CLIP = ('all', 'touched')
 
 UPDATE = EdgeOperator('update')
 """``out[edge] = w[edge] + e(x)[source] * y[target]``."""
+
+CLIPPED = EdgeOperator('clipped update')
+"""The same, and what changed is put between two bounds, which are the last operand."""
 
 UPDATES: dict[str, 'Updates'] = {}
 """Every family of updates by the stem of its products."""
 
 
-class Updates:
+class Updates(Door):
     """The two updates of one layout: on spikes of its rows (pre) and of its columns (post).
 
     Parameters
@@ -46,19 +54,25 @@ class Updates:
 
     def __init__(self, products: Products, pre: str | None = None, post: str | None = None) -> None:
         self.products = products
-        stem = products.stem
-        self.pre = self._declare(pre or f'update_{stem}_on_binary_pre')
-        self.post = self._declare(post or f'update_{stem}_on_binary_post')
-        UPDATES[stem] = self
+        names = {
+            True: pre or f'update_{products.stem}_on_binary_pre',
+            False: post or f'update_{products.stem}_on_binary_post',
+        }
+        self.pre, self.post = (self._declare(names[rows]) for rows in (True, False))
+        self.clipped = {
+            rows: self._declare(f'{name}_clipped', clip=True) for rows, name in names.items()
+        }
+        UPDATES[products.stem] = self
 
-    def _declare(self, name: str) -> XLACustomKernel:
+    def _declare(self, name: str, clip: bool = False) -> XLACustomKernel:
         layout = self.products.layout
         op = XLACustomKernel(name)
-        structure = [None] * len(layout.arrays)
-        op.def_jvp_rule2(self._jvp_weight, *structure, self._jvp_spikes, self._jvp_trace)
+        plain = (self._jvp_weight, *[None] * len(layout.arrays), self._jvp_spikes, self._jvp_trace)
+        free = [rule and functools.partial(self._jvp_free, rule) for rule in plain]
+        op.def_jvp_rule2(*((*free, self._jvp_bounds) if clip else plain))
         op.def_batching_rule(self._batch)
-        op.def_tags(layout.name, 'update', 'binary')
-        UPDATE.attach(op, layout)
+        op.def_tags(layout.name, 'update', 'plasticity', 'binary')
+        (CLIPPED if clip else UPDATE).attach(op, layout)
         return op
 
     def __call__(
@@ -71,6 +85,7 @@ class Updates:
         w_min: Any = None,
         w_max: Any = None,
         *,
+        clip: str = 'all',
         shape: tuple[int, int],
         transpose: bool,
         backend: str | None = None,
@@ -91,7 +106,9 @@ class Updates:
         trace : Array or Quantity, of one axis
             Added to the weights, in their unit.
         w_min, w_max : number, Array or Quantity, optional
-            Bounds of all weights of the result.
+            Bounds.
+        clip : {'all', 'touched'}
+            Hold all weights of the result between the bounds, or those whose source fired.
         shape : tuple of int
             Rows and columns.
         transpose : bool
@@ -113,14 +130,13 @@ class Updates:
             check_structure(where, spec.layout, arrays, shape)
         x = as_array(where, 'spike', in_unit(where, 'spike', unwrap(spikes)[0], None))
         y = as_array(where, 'trace', in_unit(where, 'trace', unwrap(trace)[0], unit))
-        bounds = [
+        bounds = tuple(
             None if b is None else as_array(where, name, in_unit(where, name, b, unit))
             for name, b in (('w_min', w_min), ('w_max', w_max))
-        ]
+        )
         self._check_operands(where, number, arrays, x, y, spec)
-        operands = (number, tuple(arrays), x, y, bounds)
-        run = self._traced if any(map(is_tracer, jax.tree.leaves(operands))) else self._compiled
-        out = run(spec, backend)(*operands)
+        _check_bounds(where, bounds, clip, number, y)
+        out = self.run(spec, (backend, clip), number, tuple(arrays), x, y, bounds)
         return out if unit is None else u.Quantity(out, unit=unit)
 
     def _check_operands(
@@ -155,33 +171,40 @@ class Updates:
             got=x.dtype,
         )
 
-    def _traced(self, spec: Spec, backend: Any) -> Callable[..., Array]:
-        """Return the update as a function to be traced into the program at hand."""
+    def _traced(self, spec: Spec, choice: tuple[Any, str]) -> Callable[..., Array]:
+        """Return the update as a function to be traced; the choice is a backend, and what to clip."""
+        backend, clip = choice
 
         def run(data: Array, arrays: Any, x: Array, y: Array, bounds: Sequence[Any]) -> Array:
             dtype = result_dtype(data, y)
             w = data.astype(dtype)
+            limits = [None if b is None else b.astype(dtype) for b in bounds]
+            free = all(limit is None for limit in limits)
+            held = None if free or clip == 'all' else _as_operand(limits, dtype)
             if spec.layout.count(arrays, spec.shape):
                 # in the shape they have: a reshape would cost the update in place
                 w = w if w.ndim else w.reshape(1)
-                w = self.bind(w, arrays, x, y.astype(dtype), spec, backend).reshape(data.shape)
-            low, high = (None if b is None else b.astype(dtype) for b in bounds)
-            return w if low is None and high is None else jnp.clip(w, low, high)
+                y = y.astype(dtype)
+                w = self.bind(w, arrays, x, y, spec, backend, held).reshape(data.shape)
+            return w if free or held is not None else jnp.clip(w, *limits)
 
         return run
 
-    @functools.lru_cache(maxsize=4096)  # noqa: B019 -- families live as long as the process
-    def _compiled(self, spec: Spec, backend: Any) -> Callable[..., Array]:
-        """Return the update as a compiled function of its own, for calls outside a program."""
-        return jax.jit(self._traced(spec, backend))
-
     def bind(
-        self, w: Any, arrays: Sequence[Any], x: Any, y: Any, spec: Spec, backend: Any
+        self,
+        w: Any,
+        arrays: Sequence[Any],
+        x: Any,
+        y: Any,
+        spec: Spec,
+        backend: Any,
+        bounds: Any = None,
     ) -> Array:
         """Bind the primitive; operands are arrays of settled dtypes."""
-        operands = (w, *arrays, x, y)
+        operands = (w, *arrays, x, y, *(() if bounds is None else (bounds,)))
         out = struct((*batch_shape(operands, spec.levels), *w.shape[spec.levels :]), w.dtype)
-        op = self.pre if spec.transpose else self.post
+        plain = self.pre if spec.transpose else self.post
+        op = plain if bounds is None else self.clipped[spec.transpose]
         (new,) = op(*operands, outs=[out], spec=spec, backend=backend)
         return new  # type: ignore[no-any-return]
 
@@ -205,11 +228,79 @@ class Updates:
         step = self.products.sample(arrays, x, dy, spec, soften(backend))
         return [_like_weights(step, outs[0], spec)]
 
+    def _jvp_free(
+        self, rule: Callable[..., list[Array]], d: Array, *operands: Array, spec: Spec, **how: Any
+    ) -> list[Array]:
+        """Let a tangent of the update pass where it was not clipped."""
+        (tangent,) = rule(d, *operands[:-1], spec=spec, **how)
+        below, above = self._cut(operands, spec, how.get('backend'))
+        return [jnp.where(below | above, 0, tangent)]
+
+    def _jvp_bounds(
+        self, d: Array, *operands: Array, spec: Spec, backend: Any = None, **_: Any
+    ) -> list[Array]:
+        below, above = self._cut(operands, spec, backend)
+        low, high = (d[..., k].reshape(*d.shape[:-1], *(1,) * _core(below, spec)) for k in (0, 1))
+        return [jnp.where(below, low, jnp.where(above, high, 0))]
+
+    def _cut(self, operands: Sequence[Array], spec: Spec, backend: Any) -> tuple[Array, Array]:
+        """Tell which weights were raised to the lower bound, and which cut to the upper one."""
+        w, *arrays, x, y, bounds = operands
+        soft = soften(backend)
+        free = self.bind(w, arrays, x, y, spec, soft)
+        held = self.bind(w, arrays, x, y, spec, soft, bounds)
+        return held > free, held < free
+
     def _batch(
         self, operands: Any, axes: Any, *, spec: Spec, backend: Any, **_: Any
     ) -> tuple[list[Array], list[int]]:
-        w, *arrays, x, y = _raise_level(operands, axes)
-        return [self.bind(w, arrays, x, y, spec.but(levels=spec.levels + 1), backend)], [0]
+        w, *rest = raise_level(operands, axes)
+        arrays, (x, y, *bounds) = rest[: spec.edges], rest[spec.edges :]
+        up = spec.but(levels=spec.levels + 1)
+        return [self.bind(w, arrays, x, y, up, backend, *bounds)], [0]
+
+
+def _core(x: Array, spec: Spec) -> int:
+    return x.ndim - spec.levels
+
+
+def _as_operand(limits: Sequence[Any], dtype: Any) -> Array:
+    """Put two bounds into one array; none is where no number reaches."""
+    if jnp.issubdtype(dtype, jnp.inexact):
+        ends: tuple[Any, Any] = (-jnp.inf, jnp.inf)
+    else:
+        ends = (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
+    pairs = zip(limits, ends, strict=True)
+    return jnp.stack([jnp.asarray(e if b is None else b, dtype).reshape(()) for b, e in pairs])
+
+
+def _check_bounds(where: str, bounds: Sequence[Any], clip: str, *numbers: Array) -> None:
+    expect(
+        clip in CLIP,
+        OptionError,
+        where,
+        'unknown `clip`.',
+        expected=lambda: f'one of {listed(CLIP)}',
+        got=lambda: repr(clip),
+    )
+    given = [b for b in bounds if b is not None]
+    expect(
+        not given or not any(jnp.issubdtype(a.dtype, jnp.complexfloating) for a in numbers),
+        DtypeError,
+        where,
+        'complex numbers have no order.',
+        expected='no bounds, or weights and a trace of real numbers',
+        got=lambda: ', '.join(str(a.dtype) for a in numbers),
+    )
+    expect(
+        clip == 'all' or all(b.size == 1 for b in given),
+        ShapeError,
+        where,
+        'bounds of what is touched are single numbers.',
+        expected='one number for each bound',
+        got=lambda: ', '.join(f'shape {b.shape}' for b in given),
+        remedy="use clip='all'",
+    )
 
 
 def _like_weights(step: Array, out: Any, spec: Spec) -> Array:
@@ -255,17 +346,25 @@ def result_dtype(w: Array, trace: Array) -> Any:
     return w.dtype if same and w.dtype != bool else wide
 
 
+def within_bounds(x: Array, bounds: Array) -> Array:
+    """Return numbers between two bounds; what is no number stays none."""
+    return jnp.clip(x, bounds[0], bounds[1])
+
+
 def by_gathering(*, spec: Spec, outs: Sequence[Any], **_: Any) -> Callable[..., Array]:
     """Make ``w + e(x)[source] * y[target]`` for all edges at once, in plain JAX."""
 
     def kernel(w: Array, *operands: Array) -> Array:
-        *arrays, x, y = operands
+        arrays, (x, y, *bounds) = operands[: spec.edges], operands[spec.edges :]
         row, col = spec.layout.edges(tuple(arrays), spec.shape)
         inside = within(row, spec.shape[0]) & within(col, spec.shape[1])
         source, target = (row, col) if spec.transpose else (col, row)
         x_length, y_length = spec.extents[1], spec.extents[0]
         fired = spec.event.active(x).at[safe(source, x_length)].get(mode='fill', fill_value=False)
-        step = y.at[safe(target, y_length)].get(mode='fill', fill_value=0)
-        return w + jnp.where(fired & inside, step, 0).reshape(w.shape)
+        met = (fired & inside).reshape(w.shape)
+        step = y.at[safe(target, y_length)].get(mode='fill', fill_value=0).reshape(w.shape)
+        if not bounds:
+            return w + jnp.where(met, step, 0)
+        return jnp.where(met, within_bounds(w + step, *bounds), w)
 
     return kernel

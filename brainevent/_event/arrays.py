@@ -15,11 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent._edge.event import Event
+from brainevent._edge.operands import split_unit
 from brainevent._error import DtypeError, MathError, UnsupportedOperationError, expect, explain
+from brainevent._event.bitpack import bitpack
 from brainevent._event.plain import PlainArray, plain
 from brainevent._format.dense import as_matrix
+from brainevent._typing import Array
 
-__all__ = ['BinaryArray', 'EventArray', 'EventRepresentation', 'MaskedFloat']
+__all__ = ['BinaryArray', 'BitPackedBinary', 'EventArray', 'EventRepresentation', 'MaskedFloat']
 
 
 def _as_value(value: Any, where: str) -> Any:
@@ -287,6 +290,89 @@ class BinaryArray(EventRepresentation):
     def counts(self) -> Any:
         """Array or Quantity: 1 where there is an event, else 0; straight-through gradient."""
         return _count(self.__event__, self._value)
+
+    def bitpack(self) -> 'BitPackedBinary':
+        """Return the same events as an array that can be had in bits.
+
+        Returns
+        -------
+        BitPackedBinary
+
+        Examples
+        --------
+        >>> import brainevent as be
+        >>> be.BinaryArray([True, False, True]).bitpack().packed
+        (Array([5], dtype=uint32),)
+        """
+        return BitPackedBinary(self._value)
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class BitPackedBinary(EventRepresentation):
+    """Binary events that can be had in bits, 32 elements in a word.
+
+    Products, derivatives and arithmetic are those of `BinaryArray`. Bits are for storing and
+    sending events: they take a thirty-second of the memory of float32.
+
+    Parameters
+    ----------
+    arr : array_like, Quantity or EventRepresentation, of any shape and real dtype
+        The events. NumPy input is copied.
+
+    Raises
+    ------
+    DtypeError
+        If ``arr`` is no array, number, list of numbers or Quantity.
+    MathError
+        At ``@``, if there are no axes or more than two.
+
+    See Also
+    --------
+    bitpack : pack truth values of any kind.
+    CompactBinary : events with a list of those that are active.
+
+    Notes
+    -----
+    The one leaf of the pytree is ``value``. Bits are made when they are asked for, and a compiled
+    program that does not use them does not make them.
+
+    Examples
+    --------
+    >>> import brainevent as be
+    >>> import jax.numpy as jnp
+    >>> spikes = be.BitPackedBinary(jnp.array([0., 2., -1., 1.]))
+    >>> spikes.packed
+    (Array([10], dtype=uint32),)
+    >>> spikes @ jnp.array([[1.], [2.], [4.], [8.]])
+    Array([10.], dtype=float32)
+    """
+
+    __event__ = Event.BINARY
+
+    def __init__(self, arr: Any) -> None:
+        super().__init__(arr)
+
+    counts = BinaryArray.counts
+
+    @property
+    def packed(self) -> tuple[Array, ...]:
+        """Tuple of Array of uint32: the events in bits, packed along each axis in turn."""
+        active = self.__event__.active(split_unit(self._value)[0])
+        return tuple(bitpack(active, axis) for axis in range(self.ndim))
+
+    @property
+    def original_shape(self) -> tuple[int, ...]:
+        """Tuple of int: shape of the events before packing."""
+        return self.shape
+
+    def transpose(self, *axes: Any) -> 'BitPackedBinary':
+        """Return the events with their axes reversed, or in the order of ``axes``."""
+        return self.with_value(self._value.transpose(*axes))
+
+    @property
+    def T(self) -> 'BitPackedBinary':
+        """BitPackedBinary: the events with their axes reversed."""
+        return self.transpose()
 
 
 @jax.tree_util.register_pytree_with_keys_class

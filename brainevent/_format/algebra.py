@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementwise arithmetic of matrices with stored weights: what keeps zeros zero acts on weights.
 
-Multiplication and division keep the structure. Sums with dense arrays are dense. Operations that
-act on stored weights treat repeated entries one by one.
+Multiplication and division keep the structure, and so do sums of matrices of one structure; sums
+with dense arrays, and of matrices of different structure, are dense. Operations that act on stored
+weights treat repeated entries one by one.
 """
 
 import operator
@@ -16,7 +17,7 @@ import numpy as np
 
 from brainevent._compat import is_concrete
 from brainevent._edge import unwrap
-from brainevent._edge.operands import as_array, split_unit
+from brainevent._edge.operands import as_array, settled, split_unit
 from brainevent._error import ShapeError, UnsupportedOperationError, expect, explain
 from brainevent._typing import Array
 
@@ -32,11 +33,11 @@ def _scaling(op: Binary, reflected: bool = False) -> Callable[[Any, Any], Any]:
         other = self._operand(op.__name__, other)
         if isinstance(other, Algebra):
             other = self._weights_like(op.__name__, other)
-            data = self._spread(self.data) if np.size(other) != 1 else self.data
+            data = self._spread(self._own) if np.size(other) != 1 else self._own
         elif _is_scalar(other):
-            data = self.data
+            data = self._own
         else:
-            data, other = self._spread(self.data), self._at_entries(op.__name__, other)
+            data, other = self._spread(self._own), self._at_entries(op.__name__, other)
         return self.with_data(op(other, data) if reflected else op(data, other))
 
     return _named(method, op, reflected)
@@ -49,22 +50,25 @@ def _numbers_only(op: Binary) -> Callable[[Any, Any], Any]:
         other = self._operand(op.__name__, other)
         if isinstance(other, Algebra) or not _is_scalar(other):
             return self._no(op.__name__, other, 'a number')
-        return self.with_data(op(self.data, other))
+        return self.with_data(op(self._own, other))
 
     return _named(method, op)
 
 
 def _summing(op: Binary, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """Make a method whose result is dense."""
+    """Make a method whose result is dense, but for matrices of the same structure."""
 
     def method(self: Any, other: Any) -> Any:
         other = self._operand(op.__name__, other)
         if isinstance(other, Algebra):
+            if self._is_like(other):
+                both = _alike(self, other)
+                return self.with_data(op(*(both[::-1] if reflected else both)))
             other = other.todense()  # type: ignore[attr-defined]
         elif _is_scalar(other):
             if not self.adds_to_weights:
                 return self._no(op.__name__, other, 'an array of the shape of the matrix')
-            return self.with_data(op(other, self.data) if reflected else op(self.data, other))
+            return self.with_data(op(other, self._own) if reflected else op(self._own, other))
         dense = self.todense()
         expect(
             np.shape(other) == self.shape,
@@ -151,6 +155,10 @@ class Algebra:
         """Take the absolute values of the weights."""
         return self.apply(operator.abs)
 
+    @property
+    def _own(self) -> Any:
+        return settled(self.data)
+
     # ---- operands ---------------------------------------------------------------------------
 
     def _operand(self, what: str, x: Any) -> Any:
@@ -189,14 +197,16 @@ class Algebra:
         picked = self._spread(number[tuple(ends)])
         return picked if unit is None else u.Quantity(picked, unit=unit)
 
+    def _is_like(self, other: 'Algebra') -> bool:
+        """Tell whether another matrix is known to have the same structure."""
+        if type(other) is not type(self) or other.shape != self.shape:
+            return False
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.structure)
+        return all(a is b or (a.shape == b.shape and _known_equal(a, b)) for a, b in pairs)
+
     def _weights_like(self, what: str, other: 'Algebra') -> Any:
         """Return the weights of a matrix of the same structure."""
-        same = type(other) is type(self) and other.shape == self.shape
-        mine = [getattr(self, name) for name in self.structure]
-        if not same or not all(
-            a is b or (a.shape == b.shape and _known_equal(a, b))
-            for a, b in zip(mine, (getattr(other, n) for n in other.structure), strict=True)
-        ):
+        if not self._is_like(other):
             return self._no(what, other, 'a matrix of the same class and structure')
         return other.data if np.size(other.data) == 1 else other._spread(other.data)
 
@@ -211,6 +221,13 @@ class Algebra:
                 'combine matrices of one structure, or `A.todense()`',
             )
         )
+
+
+def _alike(a: Algebra, b: Algebra) -> tuple[Any, Any]:
+    """Return the weights of two matrices of one structure in one shape."""
+    if np.size(a.data) == np.size(b.data) == 1:
+        return a._own, b._own
+    return a._spread(a._own), b._spread(b._own)
 
 
 def _repeat(data: Any, shape: tuple[int, ...]) -> Any:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from brainevent._edge import Products, unwrap
+from brainevent._edge.event import active_list
 from brainevent._edge.layout import within
 from brainevent._edge.mirror import mirror
 from brainevent._edge.operands import (
@@ -18,11 +19,13 @@ from brainevent._edge.operands import (
     as_index,
     check_shape,
     check_structure,
+    settled,
     split_unit,
     with_unit,
 )
 from brainevent._error import (
     DtypeError,
+    FrozenError,
     ShapeError,
     UnsupportedOperationError,
     expect,
@@ -33,6 +36,7 @@ from brainevent._format.bridge import FORMATS, Bridge
 from brainevent._format.indexing import Indexing
 from brainevent._format.plasticity import Plasticity
 from brainevent._format.scaling import Scaling
+from brainevent._format.solving import Solving
 from brainevent._typing import Array
 
 __all__ = ['DataRepresentation', 'Matrix', 'StoredMatrix']
@@ -167,7 +171,7 @@ class Matrix(DataRepresentation, abc.ABC):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse: a matrix is a value."""
-        raise AttributeError(
+        raise FrozenError(
             explain(
                 type(self).__name__,
                 f'a matrix is a value, `{name}` cannot be set.',
@@ -248,6 +252,7 @@ class Matrix(DataRepresentation, abc.ABC):
             rows=left and value.ndim == 2,
             backend=self.backend,
             checked=True,
+            active=active_list(other),
         )
 
     def __repr__(self) -> str:
@@ -285,7 +290,7 @@ def unpacked(where: str, names: tuple[str, ...], given: Any) -> Sequence[Any]:
     return given  # type: ignore[no-any-return]
 
 
-class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Matrix):
+class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Solving, Matrix):
     """A matrix with stored weights: one for all entries, or one each.
 
     A format names its structure arrays and the two families that multiply it: as it is stored,
@@ -453,7 +458,7 @@ class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Matrix):
 
     def todense(self) -> Any:
         """Return the matrix as a dense array; repeated entries add up."""
-        number, unit = split_unit(self.data)
+        number, unit = split_unit(settled(self.data))
         dtype = jnp.dtype('int32') if number.dtype == bool else number.dtype
         row, col = self.edges()
         inside = within(row, self.shape[0]) & within(col, self.shape[1])

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent._edge import STORED, Layout, Products, Walk
+from brainevent._edge import STORED, Layout, Products, Twin, Walk
 from brainevent._edge.layout import rows_of
 from brainevent._error import IndexRangeError, ShapeError, expect
 from brainevent._typing import Array, Shape
@@ -121,7 +121,9 @@ def _column_tag(s, m, n, i, e):  # type: ignore[no-untyped-def]
     return s[4][e]
 
 
-_ROWS = Walk(_row_span, _row_far, _own_tag, streams=(0,))
+_ROWS = Walk(
+    _row_span, _row_far, _own_tag, streams=(0,), cuda=Twin('be::Compressed', (0, 1))
+)
 
 CSR_LAYOUT = Layout(
     name='csr',
@@ -143,7 +145,10 @@ CSR_MIRROR = Layout(
     check_shapes=_check_shapes,
     check_values=_check_values,
     walk=_ROWS,
-    cowalk=Walk(_column_span, _column_far, _column_tag, direct=False, streams=(2, 4)),
+    cowalk=Walk(
+        _column_span, _column_far, _column_tag, direct=False, streams=(2, 4),
+        cuda=Twin('be::Tagged', (2, 3, 4)),
+    ),
 )
 
 CSR_PRODUCTS = Products(CSR_LAYOUT, STORED, 'csr')

@@ -7,7 +7,7 @@ where each line begins, and where each edge has its weight.
 
 import numpy as np
 
-from brainevent._edge import STORED, Layout, Products, Walk
+from brainevent._edge import STORED, Layout, Products, Twin, Walk
 from brainevent._error import ShapeError, expect
 from brainevent._format.compressed import check_ids
 from brainevent._typing import Array, Shape
@@ -82,6 +82,7 @@ COO_LAYOUT = Layout(
     check_shapes=_check_shapes,
     check_values=_check_values,
     edge=_edge,
+    cuda_edge=Twin('be::Pairs', (0, 1)),
 )
 
 COO_MIRROR = Layout(
@@ -92,9 +93,15 @@ COO_MIRROR = Layout(
     count=_count,
     check_shapes=_check_shapes,
     check_values=_check_values,
-    walk=Walk(_row_span, _row_far, _row_tag, direct=False, streams=(2, 4)),
-    cowalk=Walk(_column_span, _column_far, _column_tag, direct=False, streams=(5, 7)),
+    walk=Walk(
+        _row_span, _row_far, _row_tag, direct=False, streams=(2, 4), cuda=Twin('be::Tagged', (2, 3, 4)),
+    ),
+    cowalk=Walk(
+        _column_span, _column_far, _column_tag, direct=False, streams=(5, 7),
+        cuda=Twin('be::Tagged', (5, 6, 7)),
+    ),
     edge=_edge,
+    cuda_edge=Twin('be::Pairs', (0, 1)),
 )
 
 COO_PRODUCTS = Products(COO_LAYOUT, STORED, 'coo')

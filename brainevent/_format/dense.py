@@ -12,7 +12,7 @@ import brainunit as u
 import jax
 import jax.numpy as jnp
 
-from brainevent._edge import STORED, Event, Layout, Products, Walk, unwrap
+from brainevent._edge import STORED, Event, Layout, Products, Twin, Walk, unwrap
 from brainevent._edge.operands import as_array, check_shape, split_unit
 from brainevent._error import ShapeError, expect
 from brainevent._format.base import DataRepresentation, StoredMatrix
@@ -78,8 +78,8 @@ DENSE_LAYOUT = Layout(
     count=lambda arrays, shape: shape[0] * shape[1],
     check_shapes=_sound,
     check_values=_sound,
-    walk=Walk(_row_span, _row_far, _row_tag),
-    cowalk=Walk(_column_span, _column_far, _column_tag, direct=False),
+    walk=Walk(_row_span, _row_far, _row_tag, cuda=Twin('be::Full')),
+    cowalk=Walk(_column_span, _column_far, _column_tag, direct=False, cuda=Twin('be::Full')),
 )
 
 DENSE_PRODUCTS = Products(DENSE_LAYOUT, STORED, 'dense')

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent._edge import STORED, Layout, Products, Walk
+from brainevent._edge import STORED, Layout, Products, Twin, Walk
 from brainevent._error import ShapeError, expect
 from brainevent._format.compressed import check_ids
 from brainevent._typing import Array, Shape
@@ -71,7 +71,7 @@ def _column_tag(s, m, n, i, e):  # type: ignore[no-untyped-def]
     return s[3][e]
 
 
-_ROWS = Walk(_row_span, _row_far, _own_tag, streams=(0,))
+_ROWS = Walk(_row_span, _row_far, _own_tag, streams=(0,), cuda=Twin('be::Table', (0,)))
 
 FCN_LAYOUT = Layout(
     name='fcn',
@@ -93,7 +93,10 @@ FCN_MIRROR = Layout(
     check_shapes=_check_shapes,
     check_values=_check_values,
     walk=_ROWS,
-    cowalk=Walk(_column_span, _column_far, _column_tag, direct=False, streams=(1, 3)),
+    cowalk=Walk(
+        _column_span, _column_far, _column_tag, direct=False, streams=(1, 3),
+        cuda=Twin('be::Tagged', (1, 2, 3)),
+    ),
 )
 
 FCN_PRODUCTS = Products(FCN_LAYOUT, STORED, 'fcn')

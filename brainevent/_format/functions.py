@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from brainevent._edge import Event, Products, unwrap
+from brainevent._edge.event import active_list
 from brainevent._edge.operands import as_index, check_shape
 
 __all__ = ['multiply']
@@ -35,4 +36,5 @@ def multiply(
         transpose=transpose,
         event=kind if event is Event.REAL else event,
         backend=backend,
+        active=active_list(x),
     )

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indexing of matrices with stored weights, as numpy does it: the result is dense.
 
-Few rows are a product with one-hot events, so that only their entries are visited; many rows are
-one pass over all entries.
+Rows, columns and elements are picked: only the lines that are asked for are walked, where the
+format can, and no more is made dense than the result.
 """
 
-import math
 from typing import Any
 
 import brainunit as u
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from brainevent._compat import is_concrete
-from brainevent._edge import Event, Products, unwrap
-from brainevent._edge.layout import safe, within
-from brainevent._edge.operands import split_unit, with_unit
+from brainevent._edge import Products, unwrap
+from brainevent._edge.layout import safe
+from brainevent._edge.operands import split_unit
+from brainevent._edge.pick import picks_of
 from brainevent._error import (
     DtypeError,
     IndexRangeError,
@@ -25,12 +24,12 @@ from brainevent._error import (
     explain,
 )
 from brainevent._format.bridge import FORMATS, known
+from brainevent._op import soften
 from brainevent._typing import Array
 
 __all__ = ['Indexing', 'map_number', 'row_ids']
 
-FEW_ROWS = 16  # beyond, the gradient of one product a row costs more than a pass over all entries
-ONE_HOT_ROOM = 1 << 22
+DENSE_ROWS = 1 << 22  # numbers that may be made dense on the way to a part of some rows
 _ALL = slice(None)
 
 
@@ -53,13 +52,22 @@ class Indexing:
         row, col = _both_axes(type(self).__name__, index, self.shape)
         if _is_full(col):
             return self._rows(row)
-        if isinstance(row, slice) and not isinstance(col, slice):
+        if _is_full(row):
             columns = self.transpose()._rows(col)  # type: ignore[attr-defined]
-            dense = map_number(lambda x: jnp.moveaxis(x, -1, 0), columns)
-            return dense if _is_full(row) else dense[row]
+            return map_number(lambda x: jnp.moveaxis(x, -1, 0), columns)
         if isinstance(row, slice) or isinstance(col, slice):
-            return self._rows(row)[..., col]
+            return self._block(row, col)
         return self._elements(row, col)
+
+    def _block(self, row: Any, col: Any) -> Any:
+        """Return what some rows and some columns have in common, of which one is a slice."""
+        where, (m, n) = type(self).__name__, self.shape
+        rows, cols = row_ids(where, row, m), row_ids(where, col, n)
+        if rows.size * n > DENSE_ROWS:
+            return self._elements(rows.reshape(*rows.shape, *(1,) * cols.ndim), cols)
+        return map_number(
+            lambda x: x.at[..., cols].get(mode='fill', fill_value=0), self._rows(rows)
+        )
 
     def slice_rows(self, index: Any) -> Any:
         """Return some rows as a matrix.
@@ -120,67 +128,26 @@ class Indexing:
 
     def _rows(self, index: Any) -> Any:
         """Return dense rows, of shape ``(*index.shape, columns)``."""
-        m, n = self.shape
-        ids = row_ids(type(self).__name__, index, m)
-        flat = ids.reshape(-1)
-        if flat.size <= FEW_ROWS and flat.size * m <= ONE_HOT_ROOM:
-            one_hot = jnp.asarray(flat)[:, None] == jnp.arange(m)
-            dense = self._products_of_events(one_hot)
-        else:
-            dense = self._gathered_rows(jnp.asarray(flat))
-        return map_number(lambda x: x.reshape(*ids.shape, n), dense)
-
-    def _products_of_events(self, events: Array) -> Any:
-        return self.products(
-            f'{type(self).__name__}[index]',
-            (self.data,),
-            self.arrays,
-            events,
-            shape=self.layout_shape,
-            transpose=not self.flipped,
-            event=Event.BINARY,
-            rows=True,
-            backend=self.backend,
-            checked=True,
-        )
-
-    def _gathered_rows(self, ids: Array) -> Any:
-        """Add every entry to the first place in sorted order where its row is asked for."""
-        number, unit = split_unit(self.data)
-        dtype = jnp.dtype('int32') if number.dtype == bool else number.dtype
-        row, col = self.edges()  # type: ignore[attr-defined]
-        inside = within(row, self.shape[0]) & within(col, self.shape[1])
-        ordered = jnp.sort(ids)
-        place = jnp.searchsorted(ordered, row.astype(ids.dtype))
-        wanted = ordered.at[place].get(mode='clip') == row
-        place = jnp.where(wanted & inside, place, ids.shape[0])  # what nobody wants is dropped
-        weights = jnp.broadcast_to(number.reshape(-1).astype(dtype), row.shape)
-        dense = jnp.zeros((ids.shape[0], self.shape[1]), dtype)
-        dense = dense.at[place, col].add(weights, mode='drop')
-        return with_unit(dense[jnp.searchsorted(ordered, ids)], unit)
+        return self._pick(row_ids(type(self).__name__, index, self.shape[0]))
 
     def _elements(self, row: Any, col: Any) -> Any:
         """Return single entries; row and column broadcast."""
         where, (m, n) = type(self).__name__, self.shape
         row, col = row_ids(where, row, m), row_ids(where, col, n)
         shape = np.broadcast_shapes(row.shape, col.shape)
-        rows, cols = (jnp.broadcast_to(ids, shape).reshape(-1) for ids in (row, col))
+        return self._pick(*(jnp.broadcast_to(ids, shape) for ids in (row, col)))
 
-        def pick(pair: tuple[Array, Array]) -> Any:
-            lines = self._rows(pair[0])
-            return map_number(
-                lambda x: x.at[jnp.arange(x.shape[0]), pair[1]].get(mode='fill', fill_value=0),
-                lines,
-            )
-
-        width = max(1, min(FEW_ROWS, ONE_HOT_ROOM // max(m, 1)))
-        count = math.prod(shape)
-        if count <= max(width, (1 << 24) // max(n, 1)):
-            return pick((rows, cols)).reshape(shape)
-        pad = -count % width
-        blocks = tuple(jnp.pad(ids, (0, pad)).reshape(-1, width) for ids in (rows, cols))
-        picked = jax.lax.map(pick, blocks)
-        return map_number(lambda x: x.reshape(-1)[:count].reshape(shape), picked)
+    def _pick(self, *ids: Any) -> Any:
+        return picks_of(self.products)(
+            f'{type(self).__name__}[index]',
+            self.data,
+            self.arrays,
+            *(jnp.asarray(x) for x in ids),
+            shape=self.layout_shape,
+            transpose=not self.flipped,
+            backend=soften(self.backend),
+            checked=True,
+        )
 
 
 def map_number(fn: Any, x: Any) -> Any:

@@ -2,7 +2,8 @@
 """Learning rules on loose arrays: weights of connections that fired get a trace added.
 
 All follow one rule: an element is a spike when it is True or greater than zero, the trace is
-converted to the unit of the weights, and all weights of the result are clipped to the bounds.
+converted to the unit of the weights, and all weights of the result are clipped to the bounds, or
+with ``clip='touched'`` those whose neuron fired.
 """
 
 from collections.abc import Sequence
@@ -69,7 +70,7 @@ def _learn(
     structure: Sequence[Any],
     spikes: Any,
     trace: Any,
-    bounds: tuple[Any, Any],
+    bounds: tuple[Any, Any, str],
     shape: Any,
     backend: str | None,
     *,
@@ -89,7 +90,8 @@ def _learn(
         arrays,
         spikes,
         trace,
-        *bounds,
+        *bounds[:2],
+        clip=bounds[2],
         shape=(n, m) if turned else (m, n),
         transpose=rows,
         backend=backend,
@@ -107,6 +109,7 @@ def update_csr_on_binary_pre(
     *,
     shape: Any,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace of the columns to the weights of rows that fired, in compressed rows.
 
@@ -128,6 +131,9 @@ def update_csr_on_binary_pre(
         Rows and columns.
     backend : str, optional
         Demand a backend.
+    clip : {'all', 'touched'}
+        Hold all weights between the bounds, which is one pass over all of them, or those of the
+        rows that fired only, which is right if the others were within the bounds before.
 
     Returns
     -------
@@ -144,8 +150,8 @@ def update_csr_on_binary_pre(
     Notes
     -----
     Only rows that fired are visited. Weights that are donated or carried by `jax.lax.scan` change
-    in place. The derivative towards weights and trace is that of the formula, towards spikes
-    straight through.
+    in place. The derivative towards weights, trace and bounds is that of the formula, towards
+    spikes straight through.
 
     Examples
     --------
@@ -155,7 +161,7 @@ def update_csr_on_binary_pre(
     >>> brainevent.update_csr_on_binary_pre(*parts, spikes, trace, 0., 2., shape=(2, 3))
     Array([1.5, 2. , 2. ], dtype=float32)
     """
-    where, bounds = 'update_csr_on_binary_pre', (w_min, w_max)
+    where, bounds = 'update_csr_on_binary_pre', (w_min, w_max, clip)
     arrays = (indices, indptr)
     return _learn(CSR_UPDATES, where, weight, arrays, pre_spike, post_trace, bounds, shape, backend)
 
@@ -172,6 +178,7 @@ def update_csr_on_binary_post(
     *,
     shape: Any,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace of the rows to the weights of columns that fired, found by an index of columns.
 
@@ -187,7 +194,7 @@ def update_csr_on_binary_post(
         Position in ``weight`` of every entry of ``indices``.
     pre_trace : Array or Quantity, shape (shape[0],)
     post_spike : Array or BinaryArray, shape (shape[1],)
-    w_min, w_max, shape, backend
+    w_min, w_max, shape, backend, clip
         See `update_csr_on_binary_pre`.
 
     Returns
@@ -204,7 +211,7 @@ def update_csr_on_binary_post(
     >>> brainevent.update_csr_on_binary_post(weight, *index, trace, spikes, shape=(2, 3))
     Array([1.5, 2.5, 3. ], dtype=float32)
     """
-    where, bounds = 'update_csr_on_binary_post', (w_min, w_max)
+    where, bounds = 'update_csr_on_binary_post', (w_min, w_max, clip)
     arrays = (indices, indptr, weight_indices)
     return _learn(
         TAGGED_UPDATES, where, weight, arrays, post_spike, pre_trace, bounds, shape, backend,
@@ -223,6 +230,7 @@ def update_csc_on_binary_pre(
     *,
     shape: Any,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace of the columns to the weights of rows that fired, in compressed columns.
 
@@ -230,7 +238,7 @@ def update_csc_on_binary_pre(
     Every connection is asked; where that matters, keep an index of rows and use
     `update_csr_on_binary_post` with the roles of rows and columns swapped.
     """
-    where, bounds = 'update_csc_on_binary_pre', (w_min, w_max)
+    where, bounds = 'update_csc_on_binary_pre', (w_min, w_max, clip)
     arrays = (indices, indptr)
     return _learn(
         CSR_UPDATES, where, weight, arrays, pre_spike, post_trace, bounds, shape, backend,
@@ -249,12 +257,13 @@ def update_csc_on_binary_post(
     *,
     shape: Any,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace of the rows to the weights of columns that fired, in compressed columns.
 
     Like `update_csr_on_binary_pre` with the roles of rows and columns swapped.
     """
-    where, bounds = 'update_csc_on_binary_post', (w_min, w_max)
+    where, bounds = 'update_csc_on_binary_post', (w_min, w_max, clip)
     arrays = (indices, indptr)
     return _learn(
         CSR_UPDATES, where, weight, arrays, post_spike, pre_trace, bounds, shape, backend,
@@ -270,6 +279,7 @@ def update_dense_on_binary_pre(
     w_max: Any = None,
     *,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace of the columns to rows that fired of a dense matrix.
 
@@ -278,7 +288,7 @@ def update_dense_on_binary_pre(
     weight : Array or Quantity, shape (m, n)
     pre_spike : Array or BinaryArray, shape (m,)
     post_trace : Array or Quantity, shape (n,)
-    w_min, w_max, backend
+    w_min, w_max, backend, clip
         See `update_csr_on_binary_pre`.
 
     Returns
@@ -294,7 +304,7 @@ def update_dense_on_binary_pre(
            [1.5 , 1.25]], dtype=float32)
     """
     where, matrix = 'update_dense_on_binary_pre', Dense(weight)
-    bounds = (w_min, w_max)
+    bounds = (w_min, w_max, clip)
     return _learn(
         DENSE_UPDATES, where, matrix.data, (), pre_spike, post_trace, bounds, matrix.shape, backend
     )
@@ -308,6 +318,7 @@ def update_dense_on_binary_post(
     w_max: Any = None,
     *,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace of the rows to columns that fired of a dense matrix.
 
@@ -322,7 +333,7 @@ def update_dense_on_binary_post(
            [1.  , 1.25]], dtype=float32)
     """
     where, matrix = 'update_dense_on_binary_post', Dense(weight)
-    bounds = (w_min, w_max)
+    bounds = (w_min, w_max, clip)
     return _learn(
         DENSE_UPDATES, where, matrix.data, (), post_spike, pre_trace, bounds, matrix.shape, backend,
         rows=False,
@@ -339,6 +350,7 @@ def update_coo_on_binary_pre(
     w_max: Any = None,
     *,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace of the columns to the weights of rows that fired, in coordinates.
 
@@ -349,7 +361,7 @@ def update_coo_on_binary_pre(
         Row and column of every connection, in any order.
     pre_spike : Array or BinaryArray, shape (rows,)
     post_trace : Array or Quantity, shape (columns,)
-    w_min, w_max, backend
+    w_min, w_max, backend, clip
         See `update_csr_on_binary_pre`.
 
     Returns
@@ -364,7 +376,7 @@ def update_coo_on_binary_pre(
     >>> brainevent.update_coo_on_binary_pre(jnp.ones(3), *ids, spikes, trace)
     Array([1.5  , 1.   , 1.125], dtype=float32)
     """
-    where, bounds = 'update_coo_on_binary_pre', (w_min, w_max)
+    where, bounds = 'update_coo_on_binary_pre', (w_min, w_max, clip)
     shape, arrays = (_length(pre_spike), _length(post_trace)), (pre_ids, post_ids)
     return _learn(COO_UPDATES, where, weight, arrays, pre_spike, post_trace, bounds, shape, backend)
 
@@ -379,12 +391,13 @@ def update_coo_on_binary_post(
     w_max: Any = None,
     *,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace of the rows to the weights of columns that fired, in coordinates.
 
     Like `update_coo_on_binary_pre` with the roles of rows and columns swapped.
     """
-    where, bounds = 'update_coo_on_binary_post', (w_min, w_max)
+    where, bounds = 'update_coo_on_binary_post', (w_min, w_max, clip)
     shape, arrays = (_length(pre_trace), _length(post_spike)), (pre_ids, post_ids)
     return _learn(
         COO_UPDATES, where, weight, arrays, post_spike, pre_trace, bounds, shape, backend,
@@ -407,6 +420,7 @@ def update_fixed_post_conn_on_binary_pre(
     *,
     shape: Any,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace to the weights of rows that fired, each with a fixed number of connections.
 
@@ -417,7 +431,7 @@ def update_fixed_post_conn_on_binary_pre(
         Column of every connection.
     pre_spike : Array or BinaryArray, shape (shape[0],)
     post_trace : Array or Quantity, shape (shape[1],)
-    w_min, w_max, shape, backend
+    w_min, w_max, shape, backend, clip
         See `update_csr_on_binary_pre`.
 
     Returns
@@ -425,7 +439,7 @@ def update_fixed_post_conn_on_binary_pre(
     Array or Quantity
         In the shape of ``data``.
     """
-    where, bounds = 'update_fixed_post_conn_on_binary_pre', (w_min, w_max)
+    where, bounds = 'update_fixed_post_conn_on_binary_pre', (w_min, w_max, clip)
     return _learn(
         FCN_UPDATES, where, data, (indices,), pre_spike, post_trace, bounds, shape, backend
     )
@@ -441,13 +455,14 @@ def update_fixed_pre_conn_on_binary_post(
     *,
     shape: Any,
     backend: str | None = None,
+    clip: str = 'all',
 ) -> Any:
     """Add the trace to the weights of columns that fired, each with a fixed number of connections.
 
     Like `update_fixed_post_conn_on_binary_pre`, but ``data`` and ``indices``, which hold rows, have
     one line for each column of the matrix.
     """
-    where, bounds = 'update_fixed_pre_conn_on_binary_post', (w_min, w_max)
+    where, bounds = 'update_fixed_pre_conn_on_binary_post', (w_min, w_max, clip)
     return _learn(
         FCN_UPDATES, where, data, (indices,), post_spike, pre_trace, bounds, shape, backend,
         turned=True,

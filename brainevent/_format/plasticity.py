@@ -21,9 +21,15 @@ class Plasticity:
     backend: str | None
 
     def update_on_pre(
-        self, pre_spike: Any, post_trace: Any, w_min: Any = None, w_max: Any = None
+        self,
+        pre_spike: Any,
+        post_trace: Any,
+        w_min: Any = None,
+        w_max: Any = None,
+        *,
+        clip: str = 'all',
     ) -> Self:
-        """Add the trace of the columns to the weights of rows that fired, then clip all weights.
+        """Add the trace of the columns to the weights of rows that fired, then clip weights.
 
         Parameters
         ----------
@@ -33,6 +39,9 @@ class Plasticity:
             In any unit that the weights can be measured in.
         w_min, w_max : number, Array or Quantity, optional
             Bounds of all weights of the result, of those no spike touched too.
+        clip : {'all', 'touched'}
+            Hold all weights between the bounds, which is one pass over all of them, or those of
+            rows that fired only, which is right if the others were within the bounds before.
 
         Returns
         -------
@@ -49,21 +58,28 @@ class Plasticity:
         Notes
         -----
         Visits only rows that fired where the format can find them, and works in place when the
-        weights are donated or carried by `jax.lax.scan`. The derivative towards weights and trace
-        is that of the formula; towards spikes it is straight through, as in a product.
+        weights are donated or carried by `jax.lax.scan`. The derivative towards weights, trace and
+        bounds is that of the formula; towards spikes it is straight through, as in a product.
         """
-        return self._learn('update_on_pre', pre_spike, post_trace, w_min, w_max, rows=True)
+        return self._learn('update_on_pre', pre_spike, post_trace, w_min, w_max, clip, True)
 
     def update_on_post(
-        self, pre_trace: Any, post_spike: Any, w_min: Any = None, w_max: Any = None
+        self,
+        pre_trace: Any,
+        post_spike: Any,
+        w_min: Any = None,
+        w_max: Any = None,
+        *,
+        clip: str = 'all',
     ) -> Self:
-        """Add the trace of the rows to the weights of columns that fired, then clip all weights.
+        """Add the trace of the rows to the weights of columns that fired, then clip weights.
 
         Parameters
         ----------
         pre_trace : Array or Quantity, shape (shape[0],)
         post_spike : Array or BinaryArray, shape (shape[1],)
         w_min, w_max : number, Array or Quantity, optional
+        clip : {'all', 'touched'}
 
         Returns
         -------
@@ -75,10 +91,10 @@ class Plasticity:
         With a mirror (see `with_mirror`) only columns that fired are visited, without one every
         connection of a matrix in compressed rows is asked.
         """
-        return self._learn('update_on_post', post_spike, pre_trace, w_min, w_max, rows=False)
+        return self._learn('update_on_post', post_spike, pre_trace, w_min, w_max, clip, False)
 
     def _learn(
-        self, what: str, spikes: Any, trace: Any, w_min: Any, w_max: Any, *, rows: bool
+        self, what: str, spikes: Any, trace: Any, w_min: Any, w_max: Any, clip: str, rows: bool
     ) -> Self:
         data = updates_of(self.products)(
             f'{type(self).__name__}.{what}',
@@ -88,6 +104,7 @@ class Plasticity:
             trace,
             w_min,
             w_max,
+            clip=clip,
             shape=self.layout_shape,
             transpose=rows is not self.flipped,
             backend=self.backend,

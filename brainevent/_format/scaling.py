@@ -9,14 +9,11 @@ References
    Nature Communications 11, 3625 (2020).
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
-import jax.numpy as jnp
-import numpy as np
-
-from brainevent._edge import unwrap
-from brainevent._edge.operands import as_array, split_unit, with_unit
-from brainevent._error import ShapeError, expect
+from brainevent._edge import Products
+from brainevent._edge.scale import scales_of
+from brainevent._op import soften
 
 __all__ = ['Scaling']
 
@@ -24,7 +21,12 @@ __all__ = ['Scaling']
 class Scaling:
     """``dt2t`` of matrices with stored weights."""
 
+    structure: ClassVar[tuple[str, ...]]
+    families: ClassVar[tuple[Products, Products]]
+    flipped: ClassVar[bool]
     shape: tuple[int, int]
+    layout_shape: tuple[int, int]
+    backend: str | None
 
     def dt2t(self, y: Any, w: Any) -> Any:
         """Multiply a value for each entry by ``y`` at the entry's row.
@@ -33,7 +35,7 @@ class Scaling:
         ----------
         y : Array or Quantity, shape (shape[0],)
         w : Array or Quantity
-            One value for each entry, in the order and shape of ``data``.
+            One value for each entry, in the order and shape of ``data``, or one for all.
 
         Returns
         -------
@@ -52,7 +54,7 @@ class Scaling:
         >>> A.dt2t(jnp.array([10., 100.]), A.data)
         Array([ 10.,  20., 300.], dtype=float32)
         """
-        return self._scale('dt2t', y, w, 0)
+        return self._scale('dt2t', y, w, columns=False)
 
     def dt2t_transposed(self, y: Any, w: Any) -> Any:
         """Multiply a value for each entry by ``y`` at the entry's column.
@@ -61,37 +63,25 @@ class Scaling:
         ----------
         y : Array or Quantity, shape (shape[1],)
         w : Array or Quantity
-            One value for each entry, in the order and shape of ``data``.
+            One value for each entry, in the order and shape of ``data``, or one for all.
 
         Returns
         -------
         Array or Quantity
             In the shape of ``w`` and the product of both units.
         """
-        return self._scale('dt2t_transposed', y, w, 1)
+        return self._scale('dt2t_transposed', y, w, columns=True)
 
-    def _scale(self, what: str, y: Any, w: Any, axis: int) -> Any:
-        where = f'{type(self).__name__}.{what}'
-        (y, y_unit), (w, w_unit) = split_unit(unwrap(y)[0]), split_unit(w)
-        y, w = as_array(where, 'y', y), as_array(where, 'w', w)
-        ids = self.edges()[axis]  # type: ignore[attr-defined]
-        expect(
-            y.shape == (self.shape[axis],),
-            ShapeError,
-            where,
-            '`y` does not fit the matrix.',
-            expected=lambda: f'shape ({self.shape[axis]},)',
-            got=lambda: f'shape {y.shape}',
+    def _scale(self, what: str, y: Any, w: Any, columns: bool) -> Any:
+        structure = tuple(getattr(self, name) for name in self.structure)
+        return scales_of(self.families[0])(
+            f'{type(self).__name__}.{what}',
+            y,
+            w,
+            structure,
+            shape=self.layout_shape,
+            transpose=columns is not self.flipped,
+            core=structure[0].shape if structure else self.shape,
+            backend=soften(self.backend),
+            checked=True,
         )
-        expect(
-            w.size in (1, ids.size),
-            ShapeError,
-            where,
-            '`w` does not fit the structure.',
-            expected=lambda: f'{ids.size} values, one for every entry',
-            got=lambda: f'shape {w.shape}',
-        )
-        dtype = jnp.result_type(y, w)
-        at_entries = y.astype(dtype).at[ids].get(mode='fill', fill_value=0)
-        shape = w.shape if w.size == np.size(ids) else ids.shape
-        return with_unit(at_entries.reshape(shape) * w.astype(dtype), w_unit, y_unit)

@@ -8,7 +8,7 @@ Line ``i`` owns entries ``indptr[i] .. indptr[i + 1]``, and entry ``e`` has the 
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent._edge import STORED, Layout, Products, Walk
+from brainevent._edge import STORED, Layout, Products, Twin, Walk
 from brainevent._edge.layout import safe
 from brainevent._error import IndexRangeError, ShapeError, expect
 from brainevent._format import compressed
@@ -69,7 +69,10 @@ TAGGED_LAYOUT = Layout(
     count=CSR_LAYOUT.count,
     check_shapes=_check_shapes,
     check_values=_check_values,
-    walk=Walk(compressed._row_span, compressed._row_far, _tag, direct=False, streams=(0, 2)),
+    walk=Walk(
+        compressed._row_span, compressed._row_far, _tag, direct=False, streams=(0, 2),
+        cuda=Twin('be::Tagged', (0, 1, 2)),
+    ),
 )
 
 TAGGED_PRODUCTS = Products(TAGGED_LAYOUT, STORED, 'csr_tagged')

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -14,10 +16,14 @@ from brainevent import config
 __all__ = [
     'Backend',
     'backend_platforms',
+    'cuda_is_emulated',
     'ensure_backend',
     'get_backend_record',
     'register_backend',
 ]
+
+
+EMULATOR = 'BRAINEVENT_CUDA_EMULATOR'
 
 
 @dataclass(eq=False)
@@ -119,6 +125,11 @@ def backend_platforms() -> dict[str, tuple[str, ...]]:
         return {name: record.platforms for name, record in _records.items()}
 
 
+def cuda_is_emulated() -> bool:
+    """Tell whether ``BRAINEVENT_CUDA_EMULATOR`` names an emulator that runs CUDA on the CPU."""
+    return bool(os.environ.get(EMULATOR))
+
+
 def _needs(module: str) -> Callable[[], bool | str]:
     """Return a probe for an importable package that does not import it."""
 
@@ -132,9 +143,21 @@ def _needs(module: str) -> Callable[[], bool | str]:
     return probe
 
 
+def _cuda_compiler() -> bool | str:
+    found: bool | str = importlib.import_module('brainevent._op.kernix.nvcc').missing_cuda()
+    return found
+
+
 register_backend(Backend('numba', ('cpu',), _needs('numba'), 'pip install numba'))
 register_backend(Backend('jax_raw', ('cpu', 'gpu', 'tpu')))
-register_backend(Backend('cuda_raw', ('gpu',)))
+register_backend(
+    Backend(
+        'cuda_raw',
+        ('gpu',),
+        _cuda_compiler,
+        "pip install 'jax[cuda13]', or install the CUDA toolkit and g++; see print_diagnostics()",
+    )
+)
 register_backend(Backend('numba_cuda', ('gpu',), _needs('numba'), 'pip install numba-cuda'))
 register_backend(Backend('pallas', ('gpu', 'tpu')))
 register_backend(Backend('triton', ('gpu',), _needs('triton'), 'pip install triton'))

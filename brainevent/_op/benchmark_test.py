@@ -3,6 +3,7 @@
 
 import json
 import math
+import sys
 
 import brainunit as u
 import jax
@@ -192,6 +193,22 @@ def test_compared_columns(capsys):
     assert lines[1] == ['n', 'broken', 'jax_raw', 'numba']
     assert lines[3] == ['9', 'nan', '(-)', '1.5', '*', '(1.00x)', '3', '(0.50x)']
     assert lines[4] == ['10', '-', '4', '(1.00x)', '2', '*', '(2.00x)']
+
+
+def test_a_terminal_gets_a_table_of_rich(monkeypatch, capsys):
+    rich = pytest.importorskip('rich')
+    console = pytest.importorskip('rich.console').Console(force_terminal=True, width=120)
+    monkeypatch.setattr(rich, 'get_console', lambda: console)
+    BenchmarkResult(RECORDS, 'op').print(compare_by='backend')
+    out = capsys.readouterr().out
+    assert '\x1b[1;32m2 *' in out  # the best in bold green
+    assert '┃' in out
+
+
+def test_a_table_is_plain_without_rich(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, 'rich', None)
+    BenchmarkResult(RECORDS, 'op').print(compare_by='backend')
+    assert 'label  numba' in capsys.readouterr().out
 
 
 def test_groups(capsys):

@@ -14,6 +14,7 @@ __all__ = ['draw', 'flat_row', 'show_tables']
 
 Row = dict[str, Any]
 Names = str | Sequence[str] | None
+Lines = list[list[str]]  # the cells of a table, its head first
 
 _COLUMNS = ('platform', 'backend', 'label', 'mean_ms', 'std_ms', 'min_ms', 'throughput', 'error')
 
@@ -47,9 +48,10 @@ def show_tables(
         group = _sorted(group, sort_by)
         best = _best(group) if highlight_best else set()
         if compare_by is None:
-            print(_plain(group, best, speedup_vs))
+            lines = _plain(group, best, speedup_vs)
         else:
-            print(_pivot(group, best, compare_by, _names(vary_by) or ('label',), speedup_vs))
+            lines = _pivot(group, best, compare_by, _names(vary_by) or ('label',), speedup_vs)
+        _print(lines)
 
 
 def draw(
@@ -89,7 +91,7 @@ def draw(
     return ax
 
 
-def _plain(rows: list[Row], best: set[int], speedup_vs: str | None) -> str:
+def _plain(rows: list[Row], best: set[int], speedup_vs: str | None) -> Lines:
     """Return one line for each record."""
     spread = [name for row in rows for name in row if name not in (*_COLUMNS, 'success')]
     names = [*_COLUMNS[:3], *dict.fromkeys(spread), *_COLUMNS[3:]]
@@ -103,7 +105,7 @@ def _plain(rows: list[Row], best: set[int], speedup_vs: str | None) -> str:
         if speedup_vs:
             cells.append(_ratio(base.get(row['label']), row['mean_ms']))
         lines.append(cells)
-    return _aligned(lines)
+    return lines
 
 
 def _pivot(
@@ -112,7 +114,7 @@ def _pivot(
     compare_by: str,
     vary_by: tuple[str, ...],
     speedup_vs: str | None,
-) -> str:
+) -> Lines:
     """Return one line for each value of ``vary_by``, one column for each of ``compare_by``."""
     columns = list(dict.fromkeys(_say(row.get(compare_by)) for row in rows))
     table: dict[tuple[str, ...], dict[str, Row]] = {}
@@ -127,10 +129,28 @@ def _pivot(
             text = _say(row.get('mean_ms')) + (' *' if id(row) in best else '')
             line.append(f'{text} ({_ratio(base, row["mean_ms"])})' if speedup_vs and row else text)
         lines.append(line)
-    return _aligned(lines)
+    return lines
 
 
-def _aligned(lines: list[list[str]]) -> str:
+def _print(lines: Lines) -> None:
+    """Print a table: by rich on a terminal or in a notebook, if it is there, else in plain text."""
+    try:
+        rich = importlib.import_module('rich')
+        table = importlib.import_module('rich.table').Table(*lines[0])
+        text = importlib.import_module('rich.text').Text
+    except ImportError:
+        print(_aligned(lines))
+        return
+    console = rich.get_console()
+    if not (console.is_terminal or console.is_jupyter):
+        print(_aligned(lines))
+        return
+    for line in lines[1:]:
+        table.add_row(*(text(cell, 'bold green' if ' *' in cell else '') for cell in line))
+    console.print(table)
+
+
+def _aligned(lines: Lines) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = [[cell.ljust(w) for cell, w in zip(line, widths, strict=True)] for line in lines]
     padded.insert(1, ['-' * width for width in widths])

@@ -9,6 +9,7 @@ means a private temporary one, and one warning.
 import atexit
 import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -21,13 +22,16 @@ from brainevent._error import KernelError, explain, warn
 from brainevent._version import __version__
 
 ENVIRONMENT = 'BRAINEVENT_CACHE_DIR'
-_MAGIC = b'brainevent-cache-2\n'
-_UNFINISHED = '.build-'
+_SEAL = b'brainevent-cache-'  # of every version
+_MAGIC = _SEAL + b'2\n'
+_ENTRY = re.compile(r'(.+)-[0-9a-f]{16}')
+UNFINISHED = '.build-'
 _ABANDONED_AFTER = 24 * 3600.0  # seconds; nobody writes a file for a day
 
 _lock = threading.Lock()
 _chosen: Path | None = None
 _ready: Path | None = None
+_private: Path | None = None
 _warned: set[Path] = set()
 
 
@@ -94,12 +98,12 @@ def get_cache_dir() -> str:
 
 def fetch(name: str) -> bytes | None:
     """Return what was published under a name, or None if it is missing, damaged or not ours."""
-    folder = _folder()
-    if folder is None:
+    place = folder()
+    if place is None:
         return None
     try:
-        with open(folder / name, 'rb') as file:
-            if not _is_own(os.fstat(file.fileno())):
+        with open(place / name, 'rb') as file:
+            if not is_own(os.fstat(file.fileno())):
                 return None
             data = file.read()
     except OSError:
@@ -110,27 +114,82 @@ def fetch(name: str) -> bytes | None:
 
 def publish(name: str, body: bytes) -> None:
     """Store a file under a name in one step; other processes see all of it or nothing."""
-    folder = _folder()
-    if folder is None:
+    place = folder()
+    if place is None:
         return
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=folder)
+        handle, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=place)
         with os.fdopen(handle, 'wb') as file:
             file.write(_sealed(name, body))
-        os.replace(temporary, folder / name)
+        os.replace(temporary, place / name)
     except OSError as cause:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
-        _warn_once(folder, cause)
+        warn_once(place, cause)
+
+
+def clear_cache(name: str | None = None) -> int:
+    """Remove compiled kernels from disk; those in use go on working.
+
+    Parameters
+    ----------
+    name : str, optional
+        Of the module whose libraries are removed, as given to `load_cpp_inline` and its like;
+        everything that this package compiled if not given. Other files stay.
+
+    Returns
+    -------
+    int
+        How many kernels were removed.
+
+    Examples
+    --------
+    >>> clear_cache('a_module_that_nobody_has')
+    0
+    """
+    places = {Path(get_cache_dir()), *([_private] if _private else [])}
+    return sum(_remove(path) for place in places for path in _compiled(place, name))
+
+
+def _compiled(place: Path, name: str | None) -> list[Path]:
+    """List what is ours in a folder: sealed files, and folders of libraries."""
+    try:
+        found = sorted(place.iterdir())
+    except OSError:
+        return []
+    return [path for path in found if _is_compiled(path, name)]
+
+
+def _is_compiled(path: Path, name: str | None) -> bool:
+    entry = _ENTRY.fullmatch(path.name)
+    try:
+        if entry is not None and path.is_dir() and not path.is_symlink():
+            ours = (path / '.lock').exists() or (path / f'{entry[1]}.json').exists()
+            return ours and name in (None, entry[1])
+        if name is not None or not path.is_file():
+            return False
+        with open(path, 'rb') as file:
+            return file.read(len(_SEAL)) == _SEAL
+    except OSError:
+        return False
+
+
+def _remove(path: Path) -> bool:
+    """Remove a file or a folder; False if it cannot be."""
+    try:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    except OSError:  # on Windows, one that is in use
+        return False
+    return True
 
 
 def _sealed(name: str, body: bytes) -> bytes:
     return _MAGIC + hashlib.sha256(name.encode() + b'\0' + body).digest() + body
 
 
-def _is_own(status: os.stat_result) -> bool:
+def is_own(status: os.stat_result) -> bool:
     """Tell whether only this user can have written a file; where there are no users, anybody."""
     own = not hasattr(os, 'getuid') or status.st_uid == os.getuid()
     return own and stat.S_ISREG(status.st_mode)
@@ -145,13 +204,13 @@ def _claim(folder: Path) -> None:
         raise PermissionError(f'{folder} belongs to another user')
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise PermissionError(f'{folder} is not writable')
-    for left in folder.glob(f'{_UNFINISHED}*'):
+    for left in folder.glob(f'{UNFINISHED}*'):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > _ABANDONED_AFTER:
-                left.unlink()
+                _remove(left)
 
 
-def _folder() -> Path | None:
+def folder() -> Path | None:
     """Return the folder in use; None where even a temporary one cannot be had."""
     global _ready
     wanted, trouble = None, None
@@ -164,10 +223,19 @@ def _folder() -> Path | None:
             except OSError as cause:
                 trouble = cause
                 _ready = _temporary()
-        folder = _ready
+        place = _ready
     if wanted is not None and trouble is not None:
-        _warn_once(wanted, trouble)
-    return folder
+        warn_once(wanted, trouble)
+    return place
+
+
+def private_folder() -> Path | None:
+    """Return a temporary folder of this process, for what the chosen one has no room for."""
+    global _private
+    with _lock:
+        if _private is None:
+            _private = _temporary()
+        return _private
 
 
 def _temporary() -> Path | None:
@@ -186,7 +254,8 @@ def _temporary() -> Path | None:
     return Path(folder)
 
 
-def _warn_once(folder: Path, cause: OSError) -> None:
+def warn_once(folder: Path, cause: OSError) -> None:
+    """Say that nothing can be kept in a folder, the first time that it fails."""
     if folder in _warned:
         return
     _warned.add(folder)

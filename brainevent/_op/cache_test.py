@@ -100,7 +100,7 @@ def assert_private_folder_is_used(wanted):
 
 def test_folder_of_another_user_is_not_trusted(folder, monkeypatch):
     mine = os.getuid()
-    monkeypatch.setattr(cache, '_is_own', lambda status: True)
+    monkeypatch.setattr(cache, 'is_own', lambda status: True)
     monkeypatch.setattr(os, 'getuid', lambda: mine + 1)
     assert 'belongs to another user' in assert_private_folder_is_used(folder)
 
@@ -226,3 +226,42 @@ def test_two_processes_that_publish_at_once_never_show_half_a_file(folder, child
     scope['publish']('b')
     other.output()
     assert [path.name for path in folder.iterdir()] == ['one']
+
+
+# --- clear_cache --------------------------------------------------------------------------------
+
+
+def entry(folder, name, record=True):
+    made = folder / f'{name}-{"0a" * 8}'
+    made.mkdir(parents=True)
+    (made / (f'{name}.json' if record else '.lock')).write_text('')
+    return made
+
+
+def test_clearing_removes_what_is_ours_and_nothing_else(folder):
+    cache.publish('one', BODY)
+    (folder / 'old').write_bytes(b'brainevent-cache-1\nof an older version')
+    ours = [entry(folder, 'kernels'), entry(folder, 'half_built', record=False)]
+    foreign = [folder / 'notes.txt', folder / 'photos', folder / f'looks-{"0a" * 8}']
+    foreign[0].write_text('mine')
+    foreign[1].mkdir()
+    foreign[2].mkdir()
+    (folder / f'link-{"0a" * 8}').symlink_to(foreign[1])
+    assert cache.clear_cache() == 4
+    assert not any(path.exists() for path in ours)
+    assert all(path.exists() for path in foreign)
+    assert cache.clear_cache() == 0
+    assert cache.fetch('one') is None
+
+
+def test_clearing_by_name(folder):
+    cache.publish('one', BODY)
+    kept, gone = entry(folder, 'kernels-2'), entry(folder, 'kernels')
+    assert cache.clear_cache('kernels') == 1
+    assert kept.exists() and not gone.exists()
+    assert cache.fetch('one') == BODY
+
+
+def test_clearing_makes_nothing(folder):
+    assert cache.clear_cache() == 0
+    assert not folder.exists()

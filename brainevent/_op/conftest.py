@@ -18,6 +18,7 @@ def folder(tmp_path, monkeypatch):
     """Use a cache folder that this test alone has, and that does not exist yet."""
     monkeypatch.setattr(cache, '_ready', None)
     monkeypatch.setattr(cache, '_chosen', tmp_path / 'kernels')
+    monkeypatch.setattr(cache, '_private', None)
     monkeypatch.setattr(cache, '_warned', set())
     return tmp_path / 'kernels'
 

@@ -25,7 +25,12 @@ from brainevent._error import (
     listed,
     warn,
 )
-from brainevent._op.backends import backend_platforms, ensure_backend, get_backend_record
+from brainevent._op.backends import (
+    backend_platforms,
+    cuda_is_emulated,
+    ensure_backend,
+    get_backend_record,
+)
 from brainevent._typing import KernelGenerator, Supports
 
 __all__ = ['KernelEntry', 'KernelTable', 'Prefer', 'effective_change', 'soften']
@@ -112,9 +117,20 @@ class KernelTable:
         self.defaults: dict[str, str] = {}
         self.requests: set[Request] = set()
 
+    def of(self, platform: str) -> dict[str, tuple[KernelEntry, ...]]:
+        """Return the kernels for a platform by backend.
+
+        While CUDA kernels are emulated, those for the GPU serve calls on the CPU too.
+        """
+        own = self.entries.get(platform, {})
+        if platform != 'cpu' or not cuda_is_emulated():
+            return own
+        emulated = self.entries.get('gpu', {}).get('cuda_raw')
+        return {**own, 'cuda_raw': emulated} if emulated and 'cuda_raw' not in own else own
+
     def backends(self, platform: str) -> list[str]:
         """Return the registered backends in order of registration."""
-        return list(self.entries.get(platform, ()))
+        return list(self.of(platform))
 
     def platforms(self) -> list[str]:
         """Return the platforms with at least one kernel."""
@@ -136,7 +152,7 @@ class KernelTable:
         where = f'{self.name}.set_default'
         config.check_platform(where, platform)
         expect(
-            backend in self.entries.get(platform, ()),
+            backend in self.of(platform),
             BackendError,
             where,
             f'no kernel {backend!r} on platform {platform!r}.',
@@ -156,7 +172,7 @@ class KernelTable:
             (dict(scope or ()).get(platform), '`use_backend`'),
             (config.get_backend(platform), '`config.set_backend`'),
             (self.defaults.get(platform), _TABLE),
-            *((backend, _TABLE) for backend in self.entries.get(platform, ())),
+            *((backend, _TABLE) for backend in self.of(platform)),
         ]
         first: dict[str, str] = {}
         for backend, who in asked:
@@ -170,7 +186,7 @@ class KernelTable:
         This is what `effective_change` compares. It needs no static parameters, so that one
         request stands for every call with the same choice of backend.
         """
-        of = self.entries.get(request[0], {})
+        of = self.of(request[0])
         reached: list[KernelEntry] = []
         for backend, _ in self.wishes(request):
             ready = _missing(backend) is None
@@ -184,7 +200,7 @@ class KernelTable:
         """Return the kernel that serves the call, or raise an error that says what could."""
         self.requests.add(request)
         _tables.setdefault(id(self), self)
-        of = self.entries.get(request[0], {})
+        of = self.of(request[0])
         passed: list[tuple[str, str, str]] = []
         for backend, who in self.wishes(request):
             entry, why = _serve(backend, of.get(backend, ()), static)

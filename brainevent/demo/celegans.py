@@ -233,7 +233,7 @@ class CElegans:
     @property
     def neurons(self) -> int:
         """How many cells there are."""
-        return self.chemical.shape[0]
+        return int(self.chemical.shape[0])
 
     @property
     def populations(self) -> dict[str, slice]:

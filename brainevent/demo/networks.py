@@ -116,7 +116,7 @@ class BalancedNetwork(abc.ABC):
     @property
     def neurons(self) -> int:
         """How many neurons there are."""
-        return self.exc.shape[1]
+        return int(self.exc.shape[1])
 
     @property
     def populations(self) -> dict[str, slice]:

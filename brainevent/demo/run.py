@@ -129,7 +129,7 @@ class Result:
         mine = (self.ids >= members.start) & (self.ids < members.stop)
         order = np.argsort(self.ids[mine], kind='stable')
         ids, times = self.ids[mine][order], self.times[mine][order]
-        firsts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if ids.size else []
+        firsts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]][: ids.size])
         gaps = [np.diff(train) for train in np.split(times, firsts[1:])]
         found = [gap.std() / gap.mean() for gap in gaps if gap.size >= intervals]
         return float(np.mean(found)) if found else float('nan')

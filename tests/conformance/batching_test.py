@@ -90,6 +90,10 @@ def _mapped(f, way):
 
 @pytest.mark.parametrize('case', thinned(turned_grid(), 9))
 def test_batches_of_everything(case):
+    check_batches(case)
+
+
+def check_batches(case):
     batch, f = Batch(case), case.call()
     ways = {k: v for k, v in WAYS.items() if batch.arrays or not any(s for _, s, _ in v)}
     operands = {name: batch.operands(way) for name, way in ways.items()}

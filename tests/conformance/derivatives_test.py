@@ -64,7 +64,7 @@ def _expected(ops, params, x, ct, dparams, dx):
     }
 
 
-def _check_derivatives(case):
+def check_derivatives(case):
     ops = Operands(case)
     params, x, ct = ops.params(), ops.input(), ops.output()
     dparams, dx = ops.params(), ops.input()
@@ -99,25 +99,25 @@ def _check_adjoint(case, got, params, x, ct, dparams, dx):
 
 @pytest.mark.parametrize('case', thinned(full_grid(), 4))
 def test_value_and_derivatives(case):
-    _check_derivatives(case)
+    check_derivatives(case)
 
 
 @pytest.mark.parametrize('case', thinned(dtype_grid(), 6))
 def test_value_and_derivatives_in_other_dtypes(case):
     with jax.enable_x64(case.x64):
         if case.dtype in DERIVED:
-            _check_derivatives(case)
+            check_derivatives(case)
         else:
-            _check_value(case)
+            check_value(case)
 
 
 @pytest.mark.parametrize('case', thinned(every_dtype(), 3))
 def test_every_family_takes_other_widths(case):
     with jax.enable_x64(case.x64):
-        _check_value(case)
+        check_value(case)
 
 
-def _check_value(case):
+def check_value(case):
     ops = Operands(case)
     params, x = ops.params(), ops.input()
     got = case.call()(params, ops.arrays, x)

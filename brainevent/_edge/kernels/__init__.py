@@ -8,3 +8,11 @@ from brainevent._edge.kernels import numba_cpu as numba_cpu  # noqa: I001 -- ord
 from brainevent._edge.kernels import jax_raw as jax_raw
 from brainevent._edge.kernels import update as update
 from brainevent._edge.kernels import dense as dense
+from brainevent._edge.kernels import drawn as drawn
+from brainevent._edge.kernels import jax_drawn as jax_drawn
+from brainevent._edge.kernels import scale as scale
+from brainevent._edge.kernels import pick as pick
+from brainevent._edge.kernels import cuda_raw as cuda_raw
+from brainevent._edge.kernels import cuda_libraries as cuda_libraries
+from brainevent._edge.kernels import cuda_drawn as cuda_drawn
+from brainevent._edge.kernels import listed as listed

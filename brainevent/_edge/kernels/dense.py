@@ -14,7 +14,7 @@ from brainevent._edge.kernels.jax_raw import _PLATFORMS, _accumulator, _over_lev
 from brainevent._edge.kernels.numba_cpu import _HALVES, _HOME, _like
 from brainevent._edge.kernels.update import change_in_place
 from brainevent._edge.operator import PRODUCT, SAMPLE, Spec, batch_shape
-from brainevent._edge.update import UPDATE
+from brainevent._edge.update import CLIPPED, UPDATE, within_bounds
 from brainevent._op.numba_ffi import native
 from brainevent._typing import Array
 
@@ -106,14 +106,20 @@ def sample(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     return _over_levels(kernel, spec.levels, outs[0])
 
 
+@CLIPPED.kernel('jax_raw', *_PLATFORMS, supports=_is_dense)
 @UPDATE.kernel('jax_raw', *_PLATFORMS, supports=_is_dense)
 def update(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     """Add the trace to rows, or to columns, that fired."""
 
-    def kernel(w: Array, x: Array, y: Array) -> Array:
-        on = spec.event.active(x)
-        step = jnp.where(on[:, None], y[None, :], 0)
-        return w + (step if spec.transpose else step.T).reshape(w.shape)
+    def kernel(w: Array, x: Array, y: Array, *bounds: Array) -> Array:
+        on = spec.event.active(x)[:, None]
+        step = jnp.where(on, y[None, :], 0)
+        turned = (lambda a: a) if spec.transpose else jnp.transpose
+        new = w + turned(step).reshape(w.shape)
+        if not bounds:
+            return new
+        fired = turned(jnp.broadcast_to(on, step.shape)).reshape(w.shape)
+        return jnp.where(fired, within_bounds(new, *bounds), w)
 
     return _over_levels(kernel, spec.levels, outs[0])
 
@@ -160,8 +166,9 @@ def _all_columns(spec: Spec, w: Array, on: Array) -> Array:
     return _dot(on.astype(w.dtype), w.reshape(spec.shape).T, w.dtype)
 
 
+@CLIPPED.kernel('numba', 'cpu', supports=_is_dense)
 @UPDATE.kernel('numba', 'cpu', supports=_is_dense)
 def learn(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     """Add the trace to rows, or to columns, that fired, in the weights' own memory."""
     factory = 'learn_rows' if spec.transpose else 'learn_columns'
-    return change_in_place(native.Recipe(_HOME + 'numba_dense', factory), spec, outs[0])
+    return change_in_place('numba_dense', factory, (), spec, outs[0])

@@ -18,6 +18,7 @@ from brainevent._edge.kernels.numba_parts import (
     weight_reader,
     whole,
 )
+from brainevent._edge.kernels.numba_update import adder
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
 from brainevent._op.numba_ffi.intrinsics import NATIVE
@@ -154,16 +155,17 @@ def dense_columns(half: str | None) -> Phases:
     return Phases(plan, (_list_active, body))
 
 
-# ---- plasticity: ins are (w, x, y), and the result starts as w --------------------------------
+# ---- plasticity: ins are (w, bounds, x, y), and the result starts as w ------------------------
 
 
-def learn_rows() -> Phases:
+def learn_rows(clip: bool) -> Phases:
     """``w[i, :] += y`` for every active row."""
+    add = adder(clip)
 
     @fast
-    def add(row, y):
+    def add_row(row, y, bounds):
         for j in range(y.shape[0]):
-            row[j] += y[j]
+            row[j] = add(row[j], y[j], bounds)
 
     @whole
     def plan(ins, outs, threads):
@@ -172,31 +174,32 @@ def learn_rows() -> Phases:
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):
-        x, y, w = ins[1], ins[2], outs[0]
+        bounds, x, y, w = ins[1], ins[2], ins[3], outs[0]
         first, last = part_of(x.shape[0], chunk, chunks)
         for start in range(first, last, 8):
             stop = min(start + 8, last)
             if stop < start + 8 or any_in_word(x, start):
                 for i in range(start, stop):
                     if x[i]:
-                        add(_stretch(w, i * y.shape[0], y.shape[0]), y)
+                        add_row(_stretch(w, i * y.shape[0], y.shape[0]), y, bounds)
 
     return Phases(plan, (body,))
 
 
-def learn_columns() -> Phases:
+def learn_columns(clip: bool) -> Phases:
     """``w[:, j] += y`` for every active column, row by row."""
+    add = adder(clip)
 
     @whole
     def plan(ins, outs, threads):
         work = ins[0].size // 10
-        x = ins[1]
+        x = ins[2]
         chunks = threads * 4 if threads > 1 and work > PARALLEL_EDGES else 1
         return chunks, 4 * (x.shape[0] + 1) * chunks, work
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):
-        x, y, w = ins[1], ins[2], outs[0]
+        bounds, x, y, w = ins[1], ins[2], ins[3], outs[0]
         n = x.shape[0]
         ids = low.array_at(scratch + 4 * (n + 1) * chunk, (n + 1,), np.int32)
         count = 0
@@ -207,6 +210,6 @@ def learn_columns() -> Phases:
         for i in range(first, last):
             row = _stretch(w, i * n, n)
             for k in range(count):
-                row[ids[k]] += y[i]
+                row[ids[k]] = add(row[ids[k]], y[i], bounds)
 
     return Phases(plan, (body,))

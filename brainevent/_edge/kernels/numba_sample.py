@@ -62,12 +62,14 @@ def _plan(layout: str, transpose: bool, rank: int) -> Any:
     return plan
 
 
-def _clearer(layout: str, transpose: bool) -> Any:
-    """Make the phase that clears what no row owns: rows need not cover all edges."""
+def clearer(layout: str, extents: Any, head: int, tail: int) -> Any:
+    """Make the phase that clears what no row owns: rows need not cover all edges.
+
+    ``extents(ins)`` are rows and columns, ``ins[head:tail]`` is the structure.
+    """
     walk = LAYOUTS[layout].walk
     assert walk is not None
-    span, direct = line(walk).span, walk.direct
-    extents, count = _extents(transpose), edge_count(LAYOUTS[layout])
+    span, direct, count = line(walk).span, walk.direct, edge_count(LAYOUTS[layout])
 
     @whole
     def clear(chunk, chunks, ins, outs, scratch):
@@ -76,17 +78,17 @@ def _clearer(layout: str, transpose: bool) -> Any:
             for e in range(first, last):
                 outs[0][e] = 0
             return
-        s, x, y = ins[:-2], ins[-2], ins[-1]
-        m, n = extents(x, y)
-        edges, out = count(s, m, n), outs[0]
+        s, out = ins[head:tail], outs[0]
+        m, n = extents(ins)
+        edges = count(s, m, n)
         lines = part_of(m, chunk, chunks)
         for i in range(lines[0], lines[1]):
             end = span(s, m, n, i, edges)[1]
             start = span(s, m, n, i + 1, edges)[0] if i + 1 < m else edges
             for e in range(end, start):
                 out[e] = 0
-        head = span(s, m, n, 0, edges)[0] if m > 0 else edges
-        for e in range(head if chunk == 0 else 0):
+        first = span(s, m, n, 0, edges)[0] if m > 0 else edges
+        for e in range(first if chunk == 0 else 0):
             out[e] = 0
 
     return clear
@@ -122,7 +124,7 @@ def sample_lines(layout: str, key: str, transpose: bool, event: str, rank: int) 
 
     sample_line = sample_in_line if direct else sample_scattered
 
-    clear = _clearer(layout, transpose)
+    clear = clearer(layout, jit(lambda ins: extents(ins[-2], ins[-1])), 0, -2)
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):

@@ -186,10 +186,15 @@ def environment() -> str:
 
 @functools.cache
 def _sources(module: str) -> str:
-    """Hash every file that the machine code is made of: the bridge and the kernels' folder."""
+    """Hash every file that the machine code may be made of: the bridge and the kernels' folder."""
     origin = importlib.util.find_spec(module)
     folders = {Path(__file__).parent}
     if origin is not None and origin.origin:
         folders.add(Path(origin.origin).parent)
     files = sorted(file for folder in folders for file in folder.glob('*.py'))
-    return digest(*(file.read_bytes() for file in files if not file.name.endswith('_test.py')))
+    return digest(*(file.read_bytes() for file in files if _counts(file.name)))
+
+
+def _counts(name: str) -> bool:
+    """Tell whether a file may hold native code: not a test, nor kernels of another backend."""
+    return not name.endswith('_test.py') and not name.startswith(('cuda_', 'jax_'))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``brainevent cache``: show or clear the folder of compiled kernels."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import brainevent as be
+from brainevent._op import cache
+
+__all__ = ['add_arguments', 'describe', 'run']
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    """
+    parser.add_argument('action', choices=('show', 'clear'), help='what to do with it')
+    parser.add_argument(
+        'name', nargs='?', help='with clear: only what the module of this name was compiled to'
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the command.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        Of a parser with :func:`add_arguments`.
+
+    Returns
+    -------
+    int
+        Exit status.
+
+    Raises
+    ------
+    argparse.ArgumentError
+        If the arguments do not fit each other.
+    """
+    if args.action == 'clear':
+        removed = be.clear_cache(args.name)
+        print(f'removed {removed} compiled kernels from {be.get_cache_dir()}')
+    elif args.name is not None:
+        raise argparse.ArgumentError(None, f'{args.name!r} goes with clear only')
+    else:
+        print(describe())
+    return 0
+
+
+def describe() -> str:
+    """Say where compiled kernels are kept, how many, and how much room they take.
+
+    Returns
+    -------
+    str
+    """
+    folder = Path(be.get_cache_dir())
+    if not folder.is_dir():
+        return f'{folder}: not made yet'
+    kernels = cache._compiled(folder, None)
+    files = [file for path in kernels for file in ([path] if path.is_file() else path.rglob('*'))]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return f'{folder}: {len(kernels)} compiled kernels, {size / 2**20:.1f} MiB'

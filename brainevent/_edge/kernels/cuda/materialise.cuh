@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drawn matrices put into memory: dense, or as the list of their edges.
+#pragma once
+#include "drawn.cuh"
+
+namespace be {
+
+template <class Walk, class Weight>
+struct Filled {
+  Walk walk;
+  Weight weight;
+  typename Weight::Value* out;
+
+  __device__ __forceinline__ Filled at(const Levels& levels, int64_t sample) const {
+    Filled p = *this;
+    if (levels.axes > 0) {
+      p.weight.advance(levels.offset(0, sample));
+      p.walk.advance(levels, 1, sample);
+      p.out += levels.offset(Walk::ARRAYS + 1, sample);
+    }
+    p.walk.begin();
+    p.weight.begin(p.walk);
+    return p;
+  }
+};
+
+// A warp fills a row.
+template <class P>
+__global__ void fill_rows(Levels levels, P whole) {
+  const int lane = threadIdx.x & 31;
+  const int64_t warps = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / 32);
+  const int64_t warp = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / 32;
+  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
+    const P p = whole.at(levels, sample);
+    for (int64_t row = warp; row < p.walk.extents.lines; row += warps) {
+      p.walk.visit(row, lane, 32, [&](int64_t col, int64_t tag) {
+        p.out[row * p.walk.extents.others + col] = p.weight.at(tag);
+      });
+    }
+  }
+}
+
+// out[row, col] = the weight of every edge, zero elsewhere.
+template <class Walk, class List, template <class> class Weight>
+void dense(const BE::Tensor& w, std::initializer_list<BE::Tensor> arrays, const BE::Tensor& out,
+           const Call& call, int64_t stream_) {
+  const auto stream = reinterpret_cast<cudaStream_t>(stream_);
+  clear(out, stream);
+  if (out.numel() == 0) return;
+  const Walk walk(arrays.begin(), call);
+  const Levels levels = levels_of(call.levels, w, arrays, out);
+  constexpr int T = Limits::THREADS;
+  const dim3 grid(blocks(call.rows, T / 32), blocks(levels.samples, 1, Limits::LAYERS));
+  with_type(List{}, w, [&](auto type) {
+    using A = typename decltype(type)::type;
+    const Filled<Walk, Weight<A>> p{walk, Weight<A>(w, call.levels),
+                                    static_cast<A*>(out.data_ptr())};
+    fill_rows<<<grid, T, 0, stream>>>(levels, p);
+  });
+  BE_CHECK_KERNEL_LAUNCH();
+}
+
+// Where the list of edges goes: a thread counts a row, and puts columns and keys where it begins.
+template <class Walk>
+struct Listing {
+  Walk walk;
+  const int32_t* ptr;
+  int32_t *count, *col;
+  uint32_t *high, *low;
+  int64_t size;
+
+  __device__ __forceinline__ Listing at(const Levels& levels, int64_t sample) const {
+    Listing p = *this;
+    if (levels.axes > 0) {
+      p.walk.advance(levels, 0, sample);
+      p.ptr += levels.offset(Walk::ARRAYS, sample);
+      p.count += levels.offset(Walk::ARRAYS + 1, sample);
+      p.col += levels.offset(Walk::ARRAYS + 2, sample);
+      p.high += levels.offset(Walk::ARRAYS + 2, sample);
+      p.low += levels.offset(Walk::ARRAYS + 2, sample);
+    }
+    p.walk.begin();
+    return p;
+  }
+};
+
+template <class P>
+__global__ void list_rows(Levels levels, P whole) {
+  const int64_t threads = static_cast<int64_t>(gridDim.x) * Limits::THREADS;
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x;
+  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
+    const P p = whole.at(levels, sample);
+    for (int64_t row = thread; row < p.walk.extents.lines; row += threads) {
+      int64_t at = p.ptr[row];
+      const int64_t first = at;
+      p.walk.visit(row, 0, 1, [&](int64_t col, int64_t key) {
+        if (inside(at, p.size)) {
+          p.col[at] = static_cast<int32_t>(col);
+          p.high[at] = static_cast<uint32_t>(static_cast<uint64_t>(key) >> 32);
+          p.low[at] = static_cast<uint32_t>(static_cast<uint64_t>(key) & drawn::LOW);
+        }
+        at++;
+      });
+      p.count[row] = static_cast<int32_t>(at - first);
+    }
+  }
+}
+
+// The number of edges of every row; column and key of the edges that the list has room for.
+template <class Walk>
+void listing(std::initializer_list<BE::Tensor> arrays, const BE::Tensor& ptr,
+             const BE::Tensor& count, const BE::Tensor& col, const BE::Tensor& high,
+             const BE::Tensor& low, const Call& call, int64_t stream_) {
+  const auto stream = reinterpret_cast<cudaStream_t>(stream_);
+  for (const BE::Tensor* t : {&col, &high, &low}) clear(*t, stream);
+  if (count.numel() == 0) return;
+  const Levels levels = levels_of(call.levels, arrays, ptr, count, col);
+  const Listing<Walk> p{Walk(arrays.begin(), call), ptr.data_ptr<int32_t>(),
+                        count.data_ptr<int32_t>(), col.data_ptr<int32_t>(),
+                        high.data_ptr<uint32_t>(), low.data_ptr<uint32_t>(),
+                        col.size(call.levels)};
+  constexpr int T = Limits::THREADS;
+  list_rows<<<dim3(blocks(call.rows, T), blocks(levels.samples, 1, Limits::LAYERS)), T, 0,
+              stream>>>(levels, p);
+  BE_CHECK_KERNEL_LAUNCH();
+}
+
+}  // namespace be

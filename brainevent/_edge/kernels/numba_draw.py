@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The draw of `brainevent._edge.random` in native code: the same bits, on numbers of 64 bits."""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from brainevent._edge import random
+from brainevent._edge.kernels.numba_parts import jit
+from brainevent._edge.layout import LAYOUTS
+from brainevent._edge.weight import WEIGHTS
+from brainevent._op.numba_ffi import intrinsics as low
+
+U = np.uint64
+_WORD = ir.IntType(64)
+
+
+def _joined(pair: Any) -> Any:
+    return np.uint64((int(pair[0]) << 32) | int(pair[1]))
+
+
+GAMMA = _joined(random.GAMMA)
+FIRST, SECOND = map(_joined, random.MULTIPLIERS)
+DOWN0, DOWN1, DOWN2 = map(np.uint64, random.SHIFTS)
+LN2 = np.uint64(random.LN2)
+TABLE = random.exponential_table()
+MASK, REST = np.uint64(0xFFFFFFFF), np.uint64((1 << 22) - 1)
+ONE_IN_64 = np.uint64(1 << 32)
+LANES = 16  # edges that are drawn at a time; `walker` has room for so many
+STRETCH = 1 << 10  # blocks whose edges are added up apart
+EDGE_NS, LINE_NS = 4.0, 20.0  # to draw an edge, and to begin a line
+
+
+@intrinsic
+def zeros_below(typing: Any, x: Any) -> Any:
+    """Count the zeros that a word of 64 bits ends in."""
+
+    def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.cttz(args[0], ir.IntType(1)(0))
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def zeros_above(typing: Any, x: Any) -> Any:
+    """Count the zeros that a word of 64 bits begins with."""
+
+    def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.ctlz(args[0], ir.IntType(1)(0))
+
+    return types.uint64(types.uint64), codegen
+
+
+@jit
+def mix(z):
+    """Return the bits of ``z``, mixed."""
+    z = (z ^ (z >> DOWN0)) * FIRST
+    z = (z ^ (z >> DOWN1)) * SECOND
+    return z ^ (z >> DOWN2)
+
+
+@jit
+def draw(key, i):
+    """Return output ``i`` of the generator that starts from a key."""
+    return mix(key + (U(i) + U(1)) * GAMMA)
+
+
+@jit
+def root_of(seed):
+    """Return the key from which streams are drawn."""
+    return draw((U(seed[0]) << U(32)) | U(seed[1]), 0)
+
+
+@jit
+def log_part(v):
+    """Return ``-log(1 - v / 2)`` for a fraction of 32 bits, in units of 2**-32."""
+    k = v >> U(22)
+    y = (U(TABLE[k, 1]) * (v & REST)) >> U(22)
+    return U(TABLE[k, 0]) + ((y + ((y * y) >> U(43))) >> U(10))
+
+
+@jit
+def gap(mantissa, shift, key):
+    """Return the number of positions that are passed over before an edge."""
+    zeros = zeros_below(key | ONE_IN_64)
+    return ((zeros * LN2 + log_part(key >> U(32))) * mantissa) >> shift
+
+
+@jit
+def rule_of(bits):
+    """Return mantissa, shift and width of the probability with these bits of a float32."""
+    bits = U(bits)
+    if bits < U(0x23000000) or bits > U(0x7F800000):
+        return U(0), U(0), U(31)
+    if bits >= U(0x3F800000):
+        return U(0), U(63), U(6)
+    down = U(126) - (bits >> U(23))
+    fraction = ((bits & U(0x7FFFFF)) | U(0x800000)) << U(8)
+    p = fraction >> min(down, U(31))
+    if down >= U(4):
+        series = U(0)
+        for k in range(8, 1, -1):
+            series = (p * (series + U((1 << 32) // k))) >> U(32)
+        rate = fraction >> U(1)
+        rate += (rate * series) >> U(32)
+        up = zeros_above(rate) - U(32)
+        digits, scale = rate << up, U(31) + up + down
+    else:
+        zeros = zeros_above(p ^ MASK) - U(32)
+        rest = ((ONE_IN_64 - p) << zeros) & MASK
+        rate = zeros * LN2 + log_part(((ONE_IN_64 - rest) << U(1)) & MASK)
+        scale = zeros_above(rate)
+        digits = (rate << scale) >> U(32)
+    mantissa = ((U(1) << U(59)) // digits + U(1)) >> U(1)
+    shift = U(90) - scale
+    return mantissa, shift, min(max(U(64) - shift, U(6)), U(31))
+
+
+@jit
+def rule_at(prob):
+    """Return the rule of the probability in an array of one float32."""
+    return rule_of(low.array_at(prob.ctypes.data, (1,), np.uint32)[0])
+
+
+@jit
+def block_count(shift, width, extent):
+    """Return how many blocks an axis has; none where there are no edges."""
+    return (extent + (np.int64(1) << width) - 1) >> width if shift > U(0) else np.int64(0)
+
+
+@jit
+def line_ns(rule, extent, columns):
+    """Return about how many nanoseconds the edges of one line take."""
+    mantissa, shift, _ = rule
+    if shift == U(0):
+        return 0.0
+    down = np.int64(shift) - 32
+    passed = np.float64(mantissa) / np.float64(np.int64(1) << max(down, 0))
+    passed *= np.float64(np.int64(1) << max(-down, 0))
+    return LINE_NS + extent / (passed + 1.0) * (EDGE_NS + columns // 4)
+
+
+# ---- values ------------------------------------------------------------------------------------
+
+
+def _reals(dtype: str) -> Any:
+    """Return the type of random numbers for weights of a dtype."""
+    return np.float64 if dtype in ('float64', 'complex128') else np.float32
+
+
+@functools.cache
+def unit_maker(dtype: str) -> Any:
+    """Make ``unit(key)``, an edge's uniform number."""
+    real = _reals(dtype)
+    scale = real(2.0**-32)
+    return jit(lambda key: real(np.int64(draw(key, 0) >> U(32))) * scale)
+
+
+def _polynomial(coefficients: tuple[float, ...], real: Any) -> Any:
+    """Make a polynomial, all of its coefficients in the code."""
+    c0, c1, c2, c3, c4, c5, c6, c7 = map(real, coefficients)
+
+    @jit
+    def evaluate(x):
+        high = ((c7 * x + c6) * x + c5) * x + c4
+        return (((high * x + c3) * x + c2) * x + c1) * x + c0
+
+    return evaluate
+
+
+@functools.cache
+def gauss_maker(dtype: str) -> Any:
+    """Make ``gauss(key)``, an edge's standard normal number.
+
+    Both parts are computed, and one is taken: without a branch, vector instructions serve several
+    edges at once, which is three times as fast.
+    """
+    real = _reals(dtype)
+    above, below = (_polynomial(c, real) for c in random.CENTRE)
+    above_tail, below_tail = (_polynomial(c, real) for c in random.TAIL)
+    half, scale, edge = real(0.5), real(2.0**-32), real(0.425)
+    centre, start = real(0.180625), real(1.6)
+
+    @jit
+    def gauss(key):
+        word = np.int64(draw(key, 0) >> U(32)) - np.int64(0x80000000)
+        size = word ^ (word >> np.int64(63))
+        near = (real(size) + half) * scale
+        x = centre - near * near
+        odd = U(np.int64(0xFFFFFFFF) - size - size)
+        zeros = zeros_above(odd) - U(32)
+        log = (zeros + U(1)) * LN2 + log_part((((odd << zeros) ^ MASK) << U(1)) & MASK)
+        whole, rest = np.int64(log >> U(32)), np.int64(log & MASK)
+        r = math.sqrt(real(whole) + real(rest) * scale) - start
+        inner, outer = near * above(x) / below(x), above_tail(r) / below_tail(r)
+        value = inner if near <= edge else outer
+        return -value if word < 0 else value
+
+    return gauss
+
+
+@functools.cache
+def value_maker(weight: str, dtype: str) -> Any:
+    """Make ``value(params, key)``: what an edge weighs."""
+    kind = WEIGHTS[weight]
+    value = jit(kind.native or kind.value)
+    if not kind.draws:
+        return jit(lambda params, key: value(params, key))
+    number = {'unit': unit_maker, 'gauss': gauss_maker}[kind.draws](dtype)
+    return jit(lambda params, key: value(params, number(key)))
+
+
+# ---- going along a line ------------------------------------------------------------------------
+
+
+@functools.cache
+def keeper(layout: str) -> Any:
+    """Make ``keep(s, i, j, key)``: whether an edge stays."""
+    draw_of = LAYOUTS[layout].draw
+    if draw_of is None or draw_of.keep is None:
+        return jit(lambda s, i, j, state, t: True)
+    keep = jit(draw_of.keep)
+
+    @jit
+    def thinned(s, i, j, state, t):
+        key = mix(state + U(t + 1) * GAMMA)
+        return keep(s, i, j, np.uint32(draw(key, 1) >> U(32)))
+
+    return thinned
+
+
+def _filler(value: Any, each: bool) -> tuple[Any, Any]:
+    """Make ``fill(state, rule, w, gaps, values)`` and ``take(values, t, w)`` for some edges."""
+
+    @jit
+    def gaps_alone(state, rule, w, gaps, values):
+        for t in range(LANES):
+            gaps[t] = gap(rule[0], rule[1], mix(state + U(t + 1) * GAMMA)) + U(1)
+
+    @jit
+    def gaps_and_values(state, rule, w, gaps, values):
+        for t in range(LANES):
+            gaps[t] = gap(rule[0], rule[1], mix(state + U(t + 1) * GAMMA)) + U(1)
+        for t in range(LANES):
+            values[t] = value(w, mix(state + U(t + 1) * GAMMA))
+
+    if each:
+        return gaps_and_values, jit(lambda values, t, w: values[t])
+    return gaps_alone, jit(lambda values, t, w: value(w, U(0)))
+
+
+def weighted_walker(layout: str, weight: str, dtype: str, visit: Any) -> Any:
+    """Make a walker whose values are weights."""
+    each = np.dtype(dtype).type if WEIGHTS[weight].draws else None
+    return walker(layout, visit, value_maker(weight, dtype), each)
+
+
+def walker(layout: str, visit: Any, value: Any, dtype: Any = None) -> Any:
+    """Make ``walk(total, rule, stream, part, n, i, s, w, args)``: visit the edges of some blocks.
+
+    ``visit(total, i, j, value, args)`` returns what is handed on to the next edge. Gaps and values,
+    of ``dtype``, of several edges are drawn at a time, by vector instructions; without a dtype all
+    edges have the value that the first key would give.
+    """
+    keep = keeper(layout)
+    fill, take = _filler(value, dtype is not None)
+    kind = np.float32 if dtype is None else dtype
+
+    @jit
+    def walk(total, rule, stream, part, n, i, s, w, args):
+        gaps = low.array_at(low.stack_words(16), (LANES,), np.uint64)
+        values = low.array_at(low.stack_words(32), (LANES,), kind)
+        for block in range(part[0], part[1]):
+            state = draw(stream, block)
+            place = U(block) << rule[2]
+            last = min(place + (U(1) << rule[2]), U(n))
+            place -= U(1)
+            while True:
+                fill(state, rule, w, gaps, values)
+                for t in range(LANES):
+                    place += gaps[t]
+                    if place >= last:
+                        break
+                    if keep(s, i, place, state, t):
+                        total = visit(total, i, place, take(values, t, w), args)
+                if place >= last:
+                    break
+                state += U(LANES) * GAMMA
+        return total
+
+    return walk

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The drawn layout: rows are streams whose edges are drawn while they are used, stored nowhere.
+
+Structure is a probability and a seed. How edges follow from them is told in
+`brainevent._edge.random`. A matrix with streams along its columns is the transpose of one of these.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brainevent._compat import is_concrete, is_tracer
+from brainevent._edge import Draw, Layout, Products, Twin, random
+from brainevent._edge.layout import rows_of
+from brainevent._edge.materialise import Dense, list_edges
+from brainevent._edge.operands import as_array, split_unit
+from brainevent._edge.weight import CONSTANT, NORMAL, UNIFORM, Weight
+from brainevent._error import DtypeError, OptionError, ShapeError, UnitError, expect
+from brainevent._typing import Array, Shape
+
+__all__ = [
+    'DRAWN_LAYOUT',
+    'JITN',
+    'JITS',
+    'JITU',
+    'Drawn',
+    'drawn_layout',
+    'listed',
+    'own_prob',
+    'own_seed',
+    'structure',
+]
+
+
+class Drawn(Products):
+    """Products of one drawn layout and weight, and the primitive that makes such a matrix dense.
+
+    Parameters
+    ----------
+    layout : Layout
+        Made by `drawn_layout`.
+    weight : Weight
+    stem : str
+        Name of the primitive that makes it dense; ``mv`` and ``mm`` are put to it for products.
+    """
+
+    def __init__(self, layout: Layout, weight: Weight, stem: str) -> None:
+        super().__init__(layout, weight, stem)
+        self.dense = Dense(layout, weight, stem)
+
+
+def drawn_layout(
+    name: str,
+    arrays: tuple[str, ...] = (),
+    ranks: tuple[int, ...] = (),
+    keep: Callable[..., Any] | None = None,
+    check_shapes: Callable[[str, Any, Shape], None] | None = None,
+    cuda: Twin | None = None,
+) -> Layout:
+    """Make a layout whose rows are drawn, thinned by a rule of its own if there is one.
+
+    Parameters
+    ----------
+    name : str
+        Identifies the layout.
+    arrays : tuple of str
+        Names of structure arrays that follow the probability and the seed.
+    ranks : tuple of int
+        Their numbers of axes.
+    keep : callable, optional
+        ``keep(s, i, j, word) -> bool``, whether an edge in row ``i`` and column ``j`` stays:
+        ``s`` are the structure arrays that follow, ``word`` is a random number of 32 bits, the
+        edge's own. It gets arrays in JAX, and single numbers where numba compiles it; if it
+        compares integers only, all platforms keep the same edges.
+    check_shapes : callable, optional
+        ``check_shapes(where, arrays, shape)`` raises if the arrays that follow do not fit.
+    cuda : Twin, optional
+        The CUDA C++ that draws the same edges.
+
+    Returns
+    -------
+    Layout
+    """
+
+    def check(where: str, all_arrays: Any, shape: Shape) -> None:
+        _check_shapes(where, all_arrays, shape)
+        if check_shapes is not None:
+            check_shapes(where, tuple(all_arrays[2:]), shape)
+
+    layout: Layout
+
+    def edges(all_arrays: tuple[Array, ...], shape: Shape) -> tuple[Array, Array]:
+        return _edges(layout, all_arrays, shape)
+
+    layout = Layout(
+        name=name,
+        arrays=('prob', 'seed', *arrays),
+        ranks=(1, 1, *ranks),
+        edges=edges,
+        count=_bound,
+        check_shapes=check,
+        check_values=_check_values,
+        draw=Draw(keep, cuda),
+    )
+    return layout
+
+
+def _bound(arrays: tuple[Array, ...], shape: Shape) -> int:
+    return shape[0] * shape[1]
+
+
+def _edges(layout: Layout, arrays: tuple[Array, ...], shape: Shape) -> tuple[Array, Array]:
+    """List all edges; what there is room for beyond them lies outside the matrix."""
+    m, n = shape
+    ptr, (_, col, _, _) = listed(layout, arrays, (m, n), m * n)
+    outside = jnp.arange(m * n) >= ptr[-1]
+    row = rows_of(ptr, m * n) if m * n else col
+    return jnp.where(outside, m, row), jnp.where(outside, n, col)
+
+
+def listed(
+    layout: Layout, arrays: tuple[Array, ...], shape: tuple[int, int], size: int
+) -> tuple[Array, tuple[Array, ...]]:
+    """Return where rows begin, and the list of edges up to a size."""
+    none = jnp.zeros(shape[0] + 1, jnp.int32)
+    count = list_edges(layout, arrays, none, shape, 0)[0]
+    ptr = jnp.concatenate([none[:1], jnp.cumsum(count, dtype=jnp.int32)])
+    return ptr, list_edges(layout, arrays, ptr, shape, size)
+
+
+def _check_shapes(where: str, arrays: Any, shape: Shape) -> None:
+    prob, seed = arrays[:2]
+    expect(
+        prob.shape == (1,) and seed.shape == (2,),
+        ShapeError,
+        where,
+        'the probability is not one number, or the seed not one.',
+        expected='shapes (1,) and (2,): a float, and the upper and lower word of a seed',
+        got=lambda: f'shapes {prob.shape} and {seed.shape}',
+    )
+    expect(
+        max(shape) < 2**31,
+        ShapeError,
+        where,
+        'an axis of a drawn matrix is too long.',
+        expected='axes shorter than 2**31',
+        got=lambda: f'shape {shape}',
+    )
+
+
+def _check_values(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
+    prob = float(np.asarray(arrays[0]).reshape(()))
+    expect(
+        0.0 <= prob <= 1.0,
+        OptionError,
+        where,
+        '`prob` is no probability.',
+        expected='a number from 0 to 1',
+        got=prob,
+    )
+
+
+# ---- probabilities and seeds as users give them --------------------------------------------------
+
+
+def own_prob(where: str, prob: Any) -> Array:
+    """Take over a probability: one number without unit, from 0 to 1 where it is known."""
+    number, unit = split_unit(prob)
+    expect(
+        unit is None,
+        UnitError,
+        where,
+        '`prob` has a unit.',
+        expected='a plain number',
+        got=lambda: f'unit {unit}',
+    )
+    number = as_array(where, 'prob', number)
+    expect(
+        number.size == 1 and number.dtype.kind != 'c',
+        ShapeError,
+        where,
+        '`prob` is not one real number.',
+        expected='shape () or (1,)',
+        got=lambda: f'{number.dtype} of shape {number.shape}',
+    )
+    if is_concrete(number):
+        _check_values(where, (number,), ())
+    return number
+
+
+def own_seed(where: str, seed: Any) -> Array:
+    """Take over a seed: a whole number, two words of 32 bits, or a key of JAX; None draws one."""
+    if seed is None:
+        seed = _fresh_seed(where)
+    if not isinstance(seed, jax.Array):
+        given = np.asarray(seed.__jax_array__() if hasattr(seed, '__jax_array__') else seed)
+        if given.size == 1 and given.dtype.kind in 'iu' or isinstance(seed, int):
+            given = _fitting(int(given.reshape(())))
+        with jax.ensure_compile_time_eval():
+            seed = jnp.asarray(given)
+    if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+        seed = jax.random.key_data(seed)
+    expect(
+        jnp.issubdtype(seed.dtype, jnp.integer),
+        DtypeError,
+        where,
+        '`seed` is no whole number.',
+        expected='an int, an array of one, two words of uint32, or a key of JAX',
+        got=lambda: seed.dtype,
+    )
+    expect(
+        seed.size == 1 or (seed.shape == (2,) and seed.dtype == jnp.uint32),
+        ShapeError,
+        where,
+        '`seed` is not one number.',
+        expected='shape () or (1,), or (2,) for words of uint32',
+        got=lambda: f'{seed.dtype} of shape {seed.shape}',
+    )
+    return seed
+
+
+def _fitting(value: int) -> Any:
+    """Return a whole number as one of 32 bits, or as its upper and lower word."""
+    return np.int32(value) if -(2**31) <= value < 2**31 else random.seed_words(value)
+
+
+def _fresh_seed(where: str) -> int:
+    expect(
+        not is_tracer(jnp.zeros(())),
+        OptionError,
+        where,
+        '`seed` is missing in a traced program, which would use one seed for all of its runs.',
+        expected='a whole number, which may be traced',
+        got='seed=None',
+        remedy='draw it outside, or from a key: jax.random.randint(key, (), 0, 2**31 - 1)',
+    )
+    return int(np.random.randint(2**31 - 1))
+
+
+def structure(prob: Array, seed: Array) -> tuple[Array, Array]:
+    """Return structure arrays of the layout: a float32, and the words of the seed."""
+    if prob.shape == (1,) and prob.dtype == jnp.float32 and seed.shape == (2,):
+        return prob, seed
+    return _structure(prob, seed)  # type: ignore[no-any-return]
+
+
+@jax.jit
+def _structure(prob: Array, seed: Array) -> tuple[Array, Array]:
+    words = seed if seed.shape == (2,) else random.seed_words(seed.reshape(()))
+    return prob.reshape(1).astype(jnp.float32), words
+
+
+DRAWN_LAYOUT = drawn_layout('drawn', cuda=Twin('be::Drawn', (0, 1, 2), '#include "drawn.cuh"'))
+
+JITS = Drawn(DRAWN_LAYOUT, CONSTANT, 'jits')
+JITN = Drawn(DRAWN_LAYOUT, NORMAL, 'jitn')
+JITU = Drawn(DRAWN_LAYOUT, UNIFORM, 'jitu')

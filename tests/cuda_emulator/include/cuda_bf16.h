@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for cuda_bf16.h when a kernel file is built for the emulator.
+#pragma once
+#include "cuemu/cuemu.h"
