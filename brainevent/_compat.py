@@ -150,8 +150,8 @@ def set_batching(primitive: Primitive, rule: Callable[..., Any]) -> None:
     batching.primitive_batchers[primitive] = rule
 
 
-def before_exported_call(act: Callable[[Any], Any]) -> bool:
-    """Let ``act(exported)`` run before a program of `jax.export` is compiled for the CPU.
+def before_exported_call(act: Callable[[Any], Any], *platforms: str) -> bool:
+    """Let ``act(exported)`` run before a program of `jax.export` is compiled for a platform.
 
     Returns False, and does nothing, where JAX has moved what this hangs on.
     """
@@ -162,7 +162,7 @@ def before_exported_call(act: Callable[[Any], Any]) -> bool:
         return False
 
     def rule(ctx: Any, *args: Any, exported: Any, **params: Any) -> Any:
-        if 'cpu' in ctx.module_context.platforms:
+        if not set(platforms).isdisjoint(ctx.module_context.platforms):
             act(exported)
         return lower(ctx, *args, exported=exported, **params)
 

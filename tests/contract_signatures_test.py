@@ -13,15 +13,17 @@ LOOSE = 'w_min=None, w_max=None, *, backend=None'
 TURNED = '*, shape, transpose=False, backend=None'
 CORDER = '*, shape, transpose=False, corder=True, backend=None'
 ROWS = 'data, indices, indptr'
+DRAWN = '*, shape, corder=False, backend=None, buffers=None'
 
 SIGNATURES = {
     'bitpack': 'arr, axis',
     'CompactBinary': 'packed, active_ids, n_active, value, n_orig, batch_size=None, bit_width=32',
     'BinaryArray': 'value',
-    'CSR': f'{ROWS.replace(", indices, indptr", ", indices=None, indptr=None")}, *, shape, '
-    "backend=None, buffers=None, indptr_dtype='auto', check_structure=True",
-    'CSC': 'data, indices=None, indptr=None, *, shape, backend=None, buffers=None, '
-    "indptr_dtype='auto', check_structure=True",
+    **dict.fromkeys(
+        ('CSR', 'CSC'),
+        'data, indices=None, indptr=None, *, shape, backend=None, buffers=None, '
+        "indptr_dtype='auto', check_structure=True",
+    ),
     'COO': 'data, row=None, col=None, ptr=None, *, shape, rows_sorted=False, cols_sorted=False, '
     'backend=None, buffers=None',
     'Dense': 'data, *, shape=None, backend=None, buffers=None',
@@ -75,7 +77,9 @@ SIGNATURES = {
     'jitsmv': f'weight, prob, vector, seed=None, {CORDER}',
     'binary_jitnmm': f'w_loc, w_scale, prob, B, seed=None, {CORDER}',
     'jitumv_dt2t': f'w_low, w_high, prob, y, seed, {CORDER}',
-    'JITCScalarR': 'data, prob=None, seed=None, *, shape, corder=False, backend=None, buffers=None',
+    'JITCScalarR': f'weight, prob=None, seed=None, {DRAWN}',
+    'JITCNormalC': f'loc, scale=None, prob=None, seed=None, {DRAWN}',
+    'JITCUniformR': f'low, high=None, prob=None, seed=None, {DRAWN}',
     'coo_to_csc_index': 'pre_ids, indices, *, shape',
     'coo2csr': 'row_ids, col_ids, *, shape',
     'csr_to_coo_index': 'indptr, indices',
@@ -144,7 +148,8 @@ def test_a_call_still_binds(name):
     assert by_position[: len(order)] == order
     for parameter in wanted.values():
         assert parameter.name in present or extra, parameter.name
-        if parameter.name in present and parameter.name not in FREE:
+        free = parameter.name in FREE or parameter.default is parameter.empty
+        if parameter.name in present and not free:
             default = present[parameter.name].default
             assert default == parameter.default, parameter.name
     needed = {p.name for p in present.values() if p.default is p.empty and p.kind < p.VAR_KEYWORD}

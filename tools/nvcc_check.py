@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import fnmatch
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,8 +27,10 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from brainevent import NvccNotFoundError
 from brainevent._edge.kernels.cuda_units import SOURCES, every_unit
 from brainevent._op.kernix.cpptext import Part, Source
+from brainevent._op.kernix.nvcc import find_nvcc
 from brainevent._op.kernix.source import FunctionSpec, read_functions
 from brainevent._op.kernix.toolchain import include_dirs
 from brainevent._op.kernix.wrapper import wrapper_text
@@ -53,7 +54,7 @@ def compile_unit(name: str, text: str, architectures: tuple[str, ...], folder: P
     targets = [f'-gencode=arch=compute_{a},code=sm_{a}' for a in architectures]
     targets.append(f'-gencode=arch=compute_{architectures[0]},code=compute_{architectures[0]}')
     command = [
-        'nvcc', '-std=c++17', '-O3', '-shared', '-Xcompiler', '-fPIC,-Wall,-Wextra',
+        find_nvcc(), '-std=c++17', '-O3', '-shared', '-Xcompiler', '-fPIC,-Wall,-Wextra',
         '-Werror', 'all-warnings', '-Xptxas', '-v,-warn-spills,-warn-lmem-usage', *targets,
         *(f'-I{include}' for include in include_dirs([str(SOURCES)])),
         str(file), '-o', str(library),
@@ -98,7 +99,9 @@ def _is_costly(line: str) -> bool:
 
 def main(arguments: list[str]) -> int:
     """Compile two units at a time and print what is wrong."""
-    if shutil.which('nvcc') is None:
+    try:
+        find_nvcc()
+    except NvccNotFoundError:
         print('nvcc is not installed: CUDA kernels are not compiled here')
         return 0
     quick = '--quick' in arguments

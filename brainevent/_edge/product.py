@@ -74,7 +74,8 @@ class Products:
         self.layout, self.weight, self.stem = layout, weight, stem
         kinds = [(event, rank) for event in Event for rank in (1, 2)]
         self.ops = {kind: self._declare(PRODUCT, '', *kind) for kind in kinds}
-        self.samples = {kind: self._declare(SAMPLE, '_sample', *kind) for kind in kinds}
+        sampled = kinds if weight.name == 'stored' else []  # others have no number for each edge
+        self.samples = {kind: self._declare(SAMPLE, '_sample', *kind) for kind in sampled}
         self.listed = Listed(self)
         FAMILIES[stem] = self
 

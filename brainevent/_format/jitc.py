@@ -276,7 +276,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         """Return the matrix as a dense array."""
         numbers = [split_unit(p)[0].reshape(-1) for p in self.params]
         dtype = jnp.result_type(*numbers)
-        dtype = jnp.dtype('int32') if dtype == bool else dtype
+        dtype = jnp.dtype('int32') if dtype == np.bool_ else dtype
         numbers = [x.astype(dtype) for x in numbers]
         grid = self.family.dense(numbers, self.arrays, self.layout_shape, self.backend)
         return with_unit(grid.T if self.flipped else grid, split_unit(self.params[0])[1])
@@ -545,7 +545,7 @@ class JITCScalarR(JITCScalarMatrix):
 
 @jax.tree_util.register_pytree_with_keys_class
 class JITCScalarC(JITCScalarMatrix):
-    """The same matrix as `JITCScalarR` of the same arguments; each is the class of the other's transpose.
+    """The same matrix as `JITCScalarR` of the same arguments, and the class of its transpose.
 
     Parameters
     ----------
@@ -603,7 +603,7 @@ class JITCNormalR(JITCNormalMatrix):
 
 @jax.tree_util.register_pytree_with_keys_class
 class JITCNormalC(JITCNormalMatrix):
-    """The same matrix as `JITCNormalR` of the same arguments; each is the class of the other's transpose.
+    """The same matrix as `JITCNormalR` of the same arguments, and the class of its transpose.
 
     Parameters
     ----------
@@ -662,7 +662,7 @@ class JITCUniformR(JITCUniformMatrix):
 
 @jax.tree_util.register_pytree_with_keys_class
 class JITCUniformC(JITCUniformMatrix):
-    """The same matrix as `JITCUniformR` of the same arguments; each is the class of the other's transpose.
+    """The same matrix as `JITCUniformR` of the same arguments, and the class of its transpose.
 
     Parameters
     ----------

@@ -66,13 +66,11 @@ def _multiply(
     seed: Any,
     event: Event,
     *,
-    shape: Any,
     transpose: bool,
-    corder: bool,
-    backend: str | None,
+    **options: Any,
 ) -> Any:
     """Multiply the matrix of these parameters, or its transpose, by a vector or a matrix."""
-    matrix = kind._make(where, weights, prob, seed, shape=shape, corder=corder, backend=backend)
+    matrix = kind._make(where, weights, prob, seed, **options)
     value, own = unwrap(x)
     return matrix.products(
         where,
@@ -82,7 +80,7 @@ def _multiply(
         shape=matrix.layout_shape,
         transpose=bool(transpose) is not matrix.flipped,
         event=own if event is Event.REAL else event,
-        backend=backend,
+        backend=matrix.backend,
         checked=True,
     )
 
@@ -94,13 +92,11 @@ def _dense(
     prob: Any,
     seed: Any,
     *,
-    shape: Any,
     transpose: bool,
-    corder: bool,
-    backend: str | None,
+    **options: Any,
 ) -> Any:
     """Make the matrix of these parameters, or its transpose, dense."""
-    matrix = kind._make(where, weights, prob, seed, shape=shape, corder=corder, backend=backend)
+    matrix = kind._make(where, weights, prob, seed, **options)
     return (matrix.T if transpose else matrix).todense()
 
 
@@ -113,21 +109,18 @@ def _scale(
     seed: Any,
     nse: int | None,
     *,
-    shape: Any,
     transpose: bool,
-    corder: bool,
-    backend: str | None,
+    **options: Any,
 ) -> Any:
     """Multiply the weight of every edge, row by row, by the vector at one of its ends."""
-    matrix = kind._make(
-        where, weights, prob, seed, shape=shape, corder=corder, backend=backend
-    ).tocsr(nse)
+    matrix = kind._make(where, weights, prob, seed, **options).tocsr(nse)
     return (matrix.dt2t_transposed if transpose else matrix.dt2t)(y, matrix.data)
 
 
 def jits(
     weight: Any, prob: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Make a drawn matrix with constant weights dense.
 
@@ -147,6 +140,8 @@ def jits(
         True: edges are drawn along columns, False: along rows, which is another matrix.
     backend : str, optional
         Demand a backend.
+    matrix_mode : object
+        Accepted and not used.
 
     Returns
     -------
@@ -173,6 +168,7 @@ def jits(
 def jitsmv(
     weight: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with constant weights by a vector.
 
@@ -194,6 +190,8 @@ def jitsmv(
         True: edges are drawn along columns, False: along rows, which is another matrix.
     backend : str, optional
         Demand a backend.
+    matrix_mode : object
+        Accepted and not used.
 
     Returns
     -------
@@ -221,6 +219,7 @@ def jitsmv(
 def jitsmm(
     weight: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with constant weights by a matrix ``B`` of shape ``(k, n)``.
 
@@ -235,6 +234,7 @@ def jitsmm(
 def binary_jitsmv(
     weight: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with constant weights by an event vector.
 
@@ -251,6 +251,7 @@ def binary_jitsmv(
 def binary_jitsmm(
     weight: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with constant weights by events in a ``(k, n)`` matrix ``B``.
 
@@ -265,6 +266,7 @@ def binary_jitsmm(
 def jitsmv_dt2t(
     weight: Any, prob: Any, y: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
     nse: int | None = None,
 ) -> Any:  # fmt: skip
     """Multiply the weight of every edge of a drawn matrix by ``y`` at the edge's row.
@@ -293,6 +295,7 @@ def jitsmv_dt2t(
 def jitn(
     w_loc: Any, w_scale: Any, prob: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Make a drawn matrix with normal weights dense.
 
@@ -312,6 +315,8 @@ def jitn(
         True: edges are drawn along columns, False: along rows, which is another matrix.
     backend : str, optional
         Demand a backend.
+    matrix_mode : object
+        Accepted and not used.
 
     Returns
     -------
@@ -338,6 +343,7 @@ def jitn(
 def jitnmv(
     w_loc: Any, w_scale: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with normal weights by a vector.
 
@@ -359,6 +365,8 @@ def jitnmv(
         True: edges are drawn along columns, False: along rows, which is another matrix.
     backend : str, optional
         Demand a backend.
+    matrix_mode : object
+        Accepted and not used.
 
     Returns
     -------
@@ -386,6 +394,7 @@ def jitnmv(
 def jitnmm(
     w_loc: Any, w_scale: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with normal weights by a matrix ``B`` of shape ``(k, n)``.
 
@@ -400,6 +409,7 @@ def jitnmm(
 def binary_jitnmv(
     w_loc: Any, w_scale: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with normal weights by an event vector.
 
@@ -416,6 +426,7 @@ def binary_jitnmv(
 def binary_jitnmm(
     w_loc: Any, w_scale: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with normal weights by events in a ``(k, n)`` matrix ``B``.
 
@@ -430,6 +441,7 @@ def binary_jitnmm(
 def jitnmv_dt2t(
     w_loc: Any, w_scale: Any, prob: Any, y: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
     nse: int | None = None,
 ) -> Any:  # fmt: skip
     """Multiply the weight of every edge of a drawn matrix by ``y`` at the edge's row.
@@ -458,6 +470,7 @@ def jitnmv_dt2t(
 def jitu(
     w_low: Any, w_high: Any, prob: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Make a drawn matrix with uniform weights dense.
 
@@ -477,6 +490,8 @@ def jitu(
         True: edges are drawn along columns, False: along rows, which is another matrix.
     backend : str, optional
         Demand a backend.
+    matrix_mode : object
+        Accepted and not used.
 
     Returns
     -------
@@ -503,6 +518,7 @@ def jitu(
 def jitumv(
     w_low: Any, w_high: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with uniform weights by a vector.
 
@@ -524,6 +540,8 @@ def jitumv(
         True: edges are drawn along columns, False: along rows, which is another matrix.
     backend : str, optional
         Demand a backend.
+    matrix_mode : object
+        Accepted and not used.
 
     Returns
     -------
@@ -551,6 +569,7 @@ def jitumv(
 def jitumm(
     w_low: Any, w_high: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with uniform weights by a matrix ``B`` of shape ``(k, n)``.
 
@@ -565,6 +584,7 @@ def jitumm(
 def binary_jitumv(
     w_low: Any, w_high: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with uniform weights by an event vector.
 
@@ -581,6 +601,7 @@ def binary_jitumv(
 def binary_jitumm(
     w_low: Any, w_high: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
 ) -> Any:  # fmt: skip
     """Multiply a drawn matrix with uniform weights by events in a ``(k, n)`` matrix ``B``.
 
@@ -595,6 +616,7 @@ def binary_jitumm(
 def jitumv_dt2t(
     w_low: Any, w_high: Any, prob: Any, y: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
+    matrix_mode: Any = None,
     nse: int | None = None,
 ) -> Any:  # fmt: skip
     """Multiply the weight of every edge of a drawn matrix by ``y`` at the edge's row.

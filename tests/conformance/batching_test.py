@@ -74,7 +74,7 @@ class Batch:
         params, x = self.take(self.params, at[0]), self.take(self.x, at[2])
         example = self.others[max(at[1])]
         form = Form.of(example, self.ops.shape, self.case.transpose)
-        w = self.ops.edge_weights(params)
+        w = self.ops.edge_weights(params, example)
         return self.ops.narrow(form.product(w, self.ops.counts(x)))
 
 

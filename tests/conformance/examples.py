@@ -6,23 +6,28 @@ generator, a shape and a wish for a number of edges. Edges repeat and come in an
 layout allows it, and the first row is empty where it can be.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+
+from tests.drawn_model import drawn_edges
 
 
 @dataclass(frozen=True)
 class Example:
     """Structure arrays, and row and column of every edge in the order of the weights.
 
-    ``basis`` is for weights that are not stored: what each parameter adds to each edge.
+    ``basis`` is for weights that are not stored: what each parameter adds to each edge. ``keys``
+    are those of drawn edges, from which it follows.
     """
 
     arrays: tuple[np.ndarray, ...]
     row: np.ndarray
     col: np.ndarray
     basis: np.ndarray | None = None
+    keys: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def edges(self):
@@ -95,6 +100,14 @@ def _dense(rng, shape, edges):
     return Example((), row, col)
 
 
+def _drawn(rng, shape, edges):
+    """Let the model draw, in NumPy; seeds differ, the probability is what it takes."""
+    prob = np.float32([min(1.0, edges / max(math.prod(shape), 1))])
+    seed = rng.integers(0, 2**32, 2, np.uint32)
+    row, col, *keys = drawn_edges(prob, seed, shape)
+    return Example((prob, seed), row, col, keys=tuple(keys))
+
+
 MAKERS: dict[str, Callable[..., Example]] = {
     'csr': _csr,
     'csr_mirror': _csr_mirror,
@@ -104,6 +117,7 @@ MAKERS: dict[str, Callable[..., Example]] = {
     'fcn': _fcn,
     'fcn_mirror': _fcn_mirror,
     'dense': _dense,
+    'drawn': _drawn,
 }
 
 

@@ -78,11 +78,12 @@ def _walked(cases):
     return [
         case
         for case in cases
-        if case.weights != 'params' and case.family.layout.towards(case.transpose)[0]
+        if case.weights != 'params' and case.stem != 'dense'
+        if case.family.layout.towards(case.transpose)[0]
     ]
 
 
-@pytest.mark.parametrize('case', thinned(_cases(), 20))
+@pytest.mark.parametrize('case', thinned(_cases(), 32))
 def test_value_and_derivatives(case):
     check_derivatives(case)
 

@@ -31,9 +31,11 @@ def test_examples_show_the_edges_of_the_layout(stem):
     layout = FAMILIES[stem].layout
     for shape in ((7, 5), (1, 4), (4, 1), (0, 3), (3, 0)):
         ex = example(layout.name, 3, shape, 12)
-        assert layout.count(ex.arrays, shape) == ex.edges
+        room = layout.count(ex.arrays, shape)
+        assert room == ex.edges or layout.draw and room > ex.edges
         layout.check_shapes('example', ex.arrays, shape)
         layout.check_values('example', ex.arrays, shape)
         row, col = layout.edges(ex.arrays, shape)
-        np.testing.assert_array_equal(row, ex.row)
-        np.testing.assert_array_equal(col, ex.col)
+        np.testing.assert_array_equal(row[: ex.edges], ex.row)
+        np.testing.assert_array_equal(col[: ex.edges], ex.col)
+        assert (np.asarray(row)[ex.edges :] == shape[0]).all()

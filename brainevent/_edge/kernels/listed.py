@@ -158,7 +158,8 @@ class _Lines:
 
     def edges(self, number: Array) -> tuple[Array, Array, Array, Array]:
         """Return source, target, tag and soundness of edges by their numbers."""
-        line = jnp.searchsorted(self.ends, number, side='right')
+        # unrolled, the search is one kernel on a GPU instead of one a step
+        line = jnp.searchsorted(self.ends, number, side='right', method='scan_unrolled')
         line = jnp.minimum(line, self.ends.size - 1)
         edge = jnp.clip(number + self.shift[line], 0, self.count - 1)
         place = (self.arrays, *self.spec.shape, self.ids[line], edge)

@@ -89,4 +89,4 @@ def _records() -> Iterator[tuple[Path, dict[str, Any]]]:
             yield file.parent, record
 
 
-_compat.before_exported_call(register_compiled)
+_compat.before_exported_call(register_compiled, 'cpu', 'cuda')

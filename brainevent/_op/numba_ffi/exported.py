@@ -31,6 +31,10 @@ from brainevent._op.numba_ffi import load, native
 __all__ = ['export_checks', 'register_exported']
 
 _NAME = re.compile(r'brainevent(?:_numba_ffi_(?:unique_)?|\.\w+\.)[0-9a-f]{32}(?![0-9a-f])')
+# Names of other bridges that derive from content too; their programs are looked after there.
+_LASTING = re.compile(
+    _NAME.pattern + r'|brainevent_kernix\.\w+\.[0-9a-f]{32}|brainevent_numba_cuda_\w*_[0-9a-f]{32}'
+)
 _NAME_IN_BYTES = re.compile(_NAME.pattern.encode())
 _ORDER_IN_BYTES = re.compile(native.ORDER_MARK.encode() + rb'([^\0]+)')  # strings end in a null
 
@@ -105,7 +109,7 @@ def export_checks(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[An
     >>> program = export.export(f, disabled_checks=export_checks(f, x))(x)
     """
     jitted: Any = fun if hasattr(fun, 'lower') else jax.jit(fun)
-    names = sorted(set(_NAME.findall(jitted.lower(*args, **kwargs).as_text())))
+    names = sorted(set(_LASTING.findall(jitted.lower(*args, **kwargs).as_text())))
     return [DisabledSafetyCheck.custom_call(name) for name in names]
 
 
@@ -138,5 +142,5 @@ def _told(name: str) -> str:
     return explain('exported program', what, expected=f'kernel {name}', got=reason, remedy=remedy)
 
 
-AUTOMATIC = _compat.before_exported_call(register_exported)
+AUTOMATIC = _compat.before_exported_call(register_exported, 'cpu')
 """Whether JAX let us in; without it programs need `register_exported` before they are called."""
