@@ -49,6 +49,12 @@ CASES = (
     'plast_pre:n=20000:k=400:rate=.01:steps=10',
     'plast_pre:n=20000:k=400:rate=.01:steps=10:clip=no',
     'plast_post:n=20000:k=400:rate=.01:steps=10:clip=no',
+    'jitc_event:n=4000:k=80:rate=.01',
+    'jitc_event:n=4000:k=80:rate=.01~jitc_stored:n=4000:k=80:rate=.01',
+    'jitc_event:n=100000:k=200:rate=.01:steps=5',
+    'jitc_mv:n=20000:k=400',
+    'jitc_mv:n=20000:k=400:w=normal',
+    'jitc_mv:n=20000:k=400:w=uniform',
 )
 
 REPEATS = 3  # within a round; the worker answers with their median

@@ -30,7 +30,7 @@ class Setting:
     rate: float = 0.01  # share of neurons that fire in a step
     steps: int = 50  # steps in one call
     b: int = 32  # batch
-    w: str = 'het'  # one weight each, or 'homo': one for all
+    w: str = 'het'  # one weight each, or 'homo': one for all; 'normal', 'uniform' where drawn
     clip: str = 'yes'
 
     @classmethod
@@ -262,6 +262,29 @@ def _(name: str, s: Setting) -> Work:
         lambda w, spikes: jax.lax.scan(update, w, spikes)[0], weights, jnp.asarray(spikes)
     )
     return Work(call, s.steps, spikes.sum() / s.steps * s.k)
+
+
+def drawn(s: Setting) -> object:
+    """Make a matrix of just-in-time connectivity."""
+    import brainevent as be
+
+    if s.w in ('normal', 'uniform'):
+        kind = be.JITCNormalR if s.w == 'normal' else be.JITCUniformR
+        return kind((0.5, 1.0, s.k / s.n, 42), shape=(s.n, s.n))
+    return be.JITCScalarR((0.5, s.k / s.n, 42), shape=(s.n, s.n))
+
+
+@case('jitc_event', 'jitc_stored')
+def _(name: str, s: Setting) -> Work:
+    A = drawn(s) if name == 'jitc_event' else drawn(s).tocsr()
+    return scanned(s, lambda events: events @ A)
+
+
+@case('jitc_mv', 'jitc_vm')
+def _(name: str, s: Setting) -> Work:
+    A = drawn(s)
+    product = (lambda v: A @ v) if name == 'jitc_mv' else (lambda v: v @ A)
+    return Work(jitted(product, s.vector()), 1, s.n * s.k)
 
 
 @case('scipy_mv', 'scipy_vm')

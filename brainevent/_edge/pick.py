@@ -20,6 +20,7 @@ from brainevent._edge.doors import Door, raise_level
 from brainevent._edge.operands import as_array, check_structure, split_unit, with_unit
 from brainevent._edge.operator import EdgeOperator, Spec, batch_shape, struct, sum_to
 from brainevent._edge.product import Products
+from brainevent._error import ShapeError, expect
 from brainevent._op import XLACustomKernel, soften
 from brainevent._typing import Array
 
@@ -104,6 +105,16 @@ class Picks(Door):
         spec = Spec(self.products.layout, self.products.weight, shape, transpose)
         if not checked:
             check_structure(where, spec.layout, arrays, shape)
+        count = spec.layout.count(tuple(arrays), shape)
+        expect(
+            number.size in (1, count),
+            ShapeError,
+            where,
+            '`data` does not fit the structure.',
+            expected=f'one weight, or {count}: one for every entry',
+            got=lambda: f'shape {number.shape}',
+            remedy='give one weight for all entries or one for each',
+        )
         flat = tuple(jnp.asarray(x).reshape(-1) for x in ids)
         picked = self.run(spec, backend, number, tuple(arrays), flat)
         return with_unit(picked.reshape(*ids[0].shape, *picked.shape[1:]), unit)

@@ -247,7 +247,7 @@ def rule_of(bits: Words) -> Rule:
     small, large = _rate_of_rare(fraction, p), _rate_of_likely(p)
     digits = _where(rare, small[0], large[0])
     shift = _u32(90) - _where(rare, small[1] + down, large[1])
-    mantissa = _where(certain, _u32(0), _reciprocal(digits))
+    mantissa = _where(live & ~certain, _reciprocal(digits), _u32(0))
     shift = _where(live, _where(certain, _u32(63), shift), _u32(0))
     narrow = _where(shift < _u32(58), _u32(64) - shift, _u32(NARROWEST))
     return Rule(mantissa, shift, _where(narrow > WIDEST, _u32(WIDEST), narrow))
@@ -276,14 +276,18 @@ def _rate_of_likely(p: Words) -> Pair:
 
 
 def _reciprocal(digits: Words) -> Words:
-    """Return ``2**58 / digits`` for a number of 32 digits, rounded; long division."""
-    rest = (digits ^ digits) | _u32(1 << 31)
-    quotient = rest ^ rest
-    for step in range(29):
-        carry = rest >> _u32(31) if step else quotient
-        rest = rest << _u32(1) if step else rest
-        bit = carry | (rest >= digits).astype(np.uint32)
-        rest, quotient = rest - digits * bit, (quotient << _u32(1)) | bit
+    """Return ``2**58 / digits`` for a number of 32 digits, rounded: long division by halves."""
+    quotient, rest = digits ^ digits, (digits ^ digits) | _u32(1 << 27)  # of 2**59
+    top, low = digits >> _u32(16), digits & _LOW
+    for _ in range(2):
+        guess = rest // top
+        over = rest - guess * top
+        for _ in range(2):
+            much = (over <= _LOW) & ((guess > _LOW) | (guess * low > over << _u32(16)))
+            guess = guess - much.astype(np.uint32)
+            over = over + _where(much, top, _u32(0))
+        rest = (rest << _u32(16)) - guess * digits
+        quotient = (quotient << _u32(16)) | guess
     return (quotient + _u32(1)) >> _u32(1)
 
 

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from brainevent._edge.operands import as_array, split_unit
@@ -62,11 +63,11 @@ def bitpack(arr: Any, axis: int) -> Array:
         expected=lambda: f'an int from {-array.ndim} to {array.ndim - 1}',
         got=lambda: f'axis={axis!r}, and an array of shape {array.shape}',
     )
-    bits = jnp.moveaxis(array != 0, axis, -1)
+    bits = jnp.moveaxis(array.astype(bool), axis, -1)
     *lead, n = bits.shape
     padded = jnp.pad(bits, [*[(0, 0)] * len(lead), (0, -n % WORD)])
     words = padded.reshape(*lead, -(-n // WORD), WORD).astype(jnp.uint32)
-    packed = jnp.sum(words << jnp.arange(WORD, dtype=jnp.uint32), axis=-1, dtype=jnp.uint32)
+    packed = jnp.sum(words << _places(words.shape), axis=-1, dtype=jnp.uint32)
     return jnp.moveaxis(packed, -1, axis)
 
 
@@ -79,7 +80,13 @@ def bitunpack(packed: Array, n: int, axis: int = -1) -> Array:
     >>> bitunpack(jnp.array([5], jnp.uint32), 4)
     Array([ True, False,  True, False], dtype=bool)
     """
-    words = jnp.moveaxis(packed, axis, -1)[..., None]
-    bits = (words >> jnp.arange(WORD, dtype=jnp.uint32)) & jnp.uint32(1)
-    flat = bits.reshape(*words.shape[:-2], words.shape[-2] * WORD)
-    return jnp.moveaxis(flat[..., :n] != 0, -1, axis)
+    words = jnp.moveaxis(packed, axis, -1)
+    shape = (*words.shape, WORD)
+    bits = (jnp.broadcast_to(words[..., None], shape) >> _places(shape)) & jnp.uint32(1)
+    flat = bits.reshape(*words.shape[:-1], words.shape[-1] * WORD)
+    return jnp.moveaxis(flat[..., :n].astype(bool), -1, axis)
+
+
+def _places(shape: tuple[int, ...]) -> Array:
+    """Return the place of every bit in its word, along the last axis."""
+    return jax.lax.broadcasted_iota(jnp.uint32, shape, len(shape) - 1)

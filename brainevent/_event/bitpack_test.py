@@ -25,7 +25,7 @@ def _packed(rows):
     return np.packbits(pad, axis=-1, bitorder='little').view('<u4')
 
 
-@pytest.mark.parametrize('n', [0, 1, 31, 32, 33, 64, 100])
+@pytest.mark.parametrize('n', [0, 1, 32, 33])
 def test_bits_are_where_numpy_puts_them(n):
     rows = np.random.default_rng(n).random((3, n)) < 0.5
     got = be.bitpack(jnp.asarray(rows), 1)

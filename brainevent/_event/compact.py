@@ -86,6 +86,14 @@ class CompactBinary:
     __array_priority__ = 1000
     __array_ufunc__ = None  # numpy leaves operators to us
 
+    _packed: Array
+    _active_ids: Array
+    _n_active: Array
+    _value: Any
+    _n_orig: int
+    _batch_size: int | None
+    _listed: bool  # whether the ids mean anything
+
     def __init__(
         self,
         packed: Any,

@@ -227,7 +227,7 @@ def row_ids(where: str, index: Any, extent: int) -> Any:
     Concrete ids are a NumPy array, checked; traced ones that are outside become ``extent``.
     """
     if isinstance(index, slice):
-        return np.arange(extent)[index]
+        return np.arange(*index.indices(extent))
     ids = index if hasattr(index, 'dtype') else np.asarray(index)
     if ids.size == 0 and ids.dtype.kind == 'f':
         ids = ids.astype(np.int32)

@@ -173,7 +173,7 @@ def test_the_listed_product_is_the_one_that_runs():
 
 
 @pytest.mark.parametrize('backend', ['numba', 'jax_raw'])
-@pytest.mark.parametrize('n', [0, 1, 7, 8, 9, 31, 32, 33, 300])
+@pytest.mark.parametrize('n', [0, 1, 9, 32, 33, 300])
 def test_the_list(backend, n):
     rng = np.random.default_rng(n)
     rows = np.stack([rng.random(n) < rate for rate in (0, 0.03, 0.5, 1)])

@@ -10,7 +10,13 @@ import dataclasses
 import jax
 import pytest
 
-from tests.conformance import batching_test, broken_structure_test, derivatives_test, empty_test
+from tests.conformance import (
+    batching_test,
+    broken_structure_test,
+    derivatives_test,
+    empty_test,
+    per_edge_test,
+)
 from tests.conformance.grid import dtype_grid, every_dtype, full_grid, thinned, turned_grid
 
 pytestmark = pytest.mark.usefixtures('emulated')
@@ -78,3 +84,8 @@ def test_garbage_is_survived(case):
 )
 def test_edges_that_point_outside_count_nothing(case):
     broken_structure_test.check_outside(case)
+
+
+@pytest.mark.parametrize('case', on_cuda(per_edge_test._cases(), 14))
+def test_scaling_picking_and_learning(case):
+    per_edge_test.check(case, 2e-5)

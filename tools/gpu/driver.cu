@@ -169,7 +169,7 @@ void others(const Matrix& m) {
                                    lines.tensor(F32, {5, m.cols}), call, false, false, 0);
   compare("pick", lines.fetch(), picked);
   call.event = 1;
-  be::update<be::Compressed, Floats>(arrays, fired, ys, weights, call, 0);
+  be::update<be::Compressed, Floats>(arrays, fired, ys, ys, weights, call, false, 0);
   compare("update", w.fetch(), learned);
 }
 

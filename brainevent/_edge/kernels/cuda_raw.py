@@ -12,13 +12,16 @@ from brainevent._edge.event import Event
 from brainevent._edge.kernels import dense
 from brainevent._edge.kernels.cuda_units import facts, kind_of, run, stored
 from brainevent._edge.kernels.jax_raw import _accumulator
+from brainevent._edge.kernels.listed import list_in_jax
 from brainevent._edge.kernels.pick import pick_reference
+from brainevent._edge.kernels.update import _update_reference as update_reference
 from brainevent._edge.layout import Layout, Twin
+from brainevent._edge.listed import COMPACT
 from brainevent._edge.mirror import MIRROR, by_sorting
 from brainevent._edge.operator import PRODUCT, SAMPLE, Spec, struct
 from brainevent._edge.pick import PICK
 from brainevent._edge.scale import SCALE
-from brainevent._edge.update import UPDATE
+from brainevent._edge.update import CLIPPED, UPDATE
 from brainevent._typing import Array
 
 Outs = Sequence[jax.ShapeDtypeStruct]
@@ -125,6 +128,15 @@ def sample(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     return kernel
 
 
+def _has_order(*, spec: Spec, outs: Outs, **_: Any) -> bool | str:
+    real = jnp.issubdtype(outs[0].dtype, jnp.floating)
+    return _has_twin(spec=spec) if real else 'weights are no floats'
+
+
+CLIPPED.kernel('cuda_raw', 'gpu', asdefault=True)(update_reference)
+
+
+@CLIPPED.kernel('cuda_raw', 'gpu', supports=_has_order)
 @UPDATE.kernel('cuda_raw', 'gpu', supports=_has_twin, asdefault=True)
 def update(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     """Walk lines that fired if there are such lines, else ask every edge; in place."""
@@ -134,14 +146,16 @@ def update(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     twin, columns = chosen
 
     def kernel(w: Array, *operands: Array) -> list[Array]:
-        *arrays, x, y = operands
+        clip = len(operands) - spec.edges == 3
+        *arrays, x, y = operands[:-1] if clip else operands
         acc = _accumulator(stored(w.dtype))
         w = jnp.broadcast_to(w.astype(acc), out.shape)  # memory of its own for every sample
+        bounds = operands[-1].astype(acc) if clip else jnp.zeros((1,) * spec.levels + (2,), acc)
         used = [arrays[k] for k in twin.arrays]
         (value,) = run(
-            'update', twin, kind_of(acc), [w, *used, spec.event.active(x), y.astype(acc)],
-            [struct(out.shape, acc)], input_output_aliases={0: 0},
-            **facts(spec, columns, spec.levels),
+            'update', twin, kind_of(acc),
+            [w, *used, spec.event.active(x), y.astype(acc), bounds], [struct(out.shape, acc)],
+            input_output_aliases={0: 0}, clip=clip, **facts(spec, columns, spec.levels),
         )  # fmt: skip
         return [value.astype(out.dtype)]
 
@@ -224,5 +238,6 @@ def _is_full(*, spec: Spec, **_: Any) -> bool | str:
 
 
 MIRROR.kernel('cuda_raw', 'gpu', asdefault=True)(by_sorting)
+COMPACT.def_kernel('cuda_raw', 'gpu', list_in_jax, asdefault=True)
 PRODUCT.kernel('cuda_raw', 'gpu', supports=_is_full)(dense.product)
 SAMPLE.kernel('cuda_raw', 'gpu', supports=dense._is_dense)(dense.sample)

@@ -56,7 +56,7 @@ def stored(dtype: Any) -> Any:
 OPERATORS = {
     'product': (('w',), ('x',), ('y', 'wide')),
     'sample': ((), ('x', 'y'), ('out',)),
-    'update': (('w',), ('x', 'y'), ('out',)),
+    'update': (('w',), ('x', 'y', 'bounds'), ('out',)),
     'scale': (('w',), ('y',), ('out',)),
     'pick': (('x',), ('i', 'j'), ('out',)),
     'dense': (('w',), (), ('out',)),
@@ -72,7 +72,7 @@ _CALL = {
     'rows': 'int64',
     'cols': 'int64',
 }
-_MORE = {'pick': {'elements': 'bool', 'back': 'bool'}}
+_MORE = {'update': {'clip': 'bool'}, 'pick': {'elements': 'bool', 'back': 'bool'}}
 _C_TYPES = {'int32': 'int32_t', 'int64': 'int64_t', 'bool': 'bool'}
 
 

@@ -178,7 +178,7 @@ def _in_blocks(
 
     def stretch(k: Array, y: Array) -> Array:
         last = jnp.minimum((k + 1) * many, blocks)
-        part = jax.lax.fori_loop(k * many, last, add, zero)
+        part: Array = jax.lax.fori_loop(k * many, last, add, zero)
         return y + part
 
     y: Array = jax.lax.fori_loop(0, -(-blocks // many), stretch, zero)
