@@ -77,7 +77,8 @@ def as_array(where: str, name: str, x: Any) -> Array:
 def settled(x: Any) -> Any:
     """Return an array in a dtype of today: 64-bit mode may have been left since it was made."""
     number, unit = split_unit(x)
-    if not isinstance(number, jax.Array) or number.dtype == (dtype := canonical_dtype(number.dtype)):
+    dtype = canonical_dtype(number.dtype) if isinstance(number, jax.Array) else None
+    if dtype is None or dtype == number.dtype:
         return x
     return number.astype(dtype) if unit is None else u.Quantity(number.astype(dtype), unit=unit)
 

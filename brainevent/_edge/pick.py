@@ -199,8 +199,9 @@ class Picks(Door):
     ) -> tuple[list[Array], list[int]]:
         x, arrays, ids = self._apart(operands, spec)
         if back or spec.levels or any(axis is not None for axis in axes[: 1 + spec.edges]):
+            up = spec.but(levels=spec.levels + 1)
             x, arrays, ids = self._apart(raise_level(operands, axes), spec)
-            return [self._bind(back, x, arrays, ids, spec.but(levels=spec.levels + 1), backend)], [0]
+            return [self._bind(back, x, arrays, ids, up, backend)], [0]
         raised = jnp.broadcast_arrays(*raise_level(ids, axes[1 + spec.edges :]))
         flat = [a.reshape(-1) for a in raised]
         picked = self.bind(x, arrays, flat, spec, backend)

@@ -340,16 +340,16 @@ def gauss(key: Pair, dtype: Any) -> Any:
     high, low = _exponential(zeros + _u32(1), ~(odd << zeros) << _u32(1))
     log = high.astype(dtype) + low.astype(dtype) * real(2.0**-32)
     near = (size.astype(dtype) + real(0.5)) * real(2.0**-32)
-    inner = near * _ratio(CENTRE, real(0.180625) - near * near)
-    outer = _ratio(TAIL, (jnp if isinstance(log, jax.Array) else np).sqrt(log) - real(1.6))
-    value = _where(near <= 0.425, inner, outer)
+    x, r = real(0.180625) - near * near, _sqrt(log) - real(1.6)
+    (above, below), (above_tail, below_tail) = CENTRE, TAIL
+    central = near <= real(0.425)
+    top = _where(central, near * _polynomial(above, x), _polynomial(above_tail, r))
+    value = top / _where(central, _polynomial(below, x), _polynomial(below_tail, r))
     return _where(minus, -value, value)
 
 
-def _ratio(coefficients: Any, x: Any) -> Any:
-    """Evaluate a rational function."""
-    above, below = (_polynomial(c, x) for c in coefficients)
-    return above / below
+def _sqrt(x: Any) -> Any:
+    return (jnp if isinstance(x, jax.Array) else np).sqrt(x)
 
 
 def _polynomial(coefficients: Any, x: Any) -> Any:

@@ -113,15 +113,14 @@ class Scales(Door):
         return with_unit(number.reshape(*lead, *own), w_unit, y_unit)
 
     def _check_vector(self, where: str, y: Array, spec: Spec) -> None:
-        side = 'column' if spec.transpose else 'row'
-        wanted = (*('batch',) * spec.levels, spec.extents[0])
+        side, length = 'column' if spec.transpose else 'row', spec.extents[0]
+        wanted = f'(batch, {length})' if spec.levels else f'({length},)'
         expect(
-            y.ndim == 1 + spec.levels and y.shape[-1] == spec.extents[0],
+            y.ndim == 1 + spec.levels and y.shape[-1] == length,
             ShapeError,
             where,
             '`y` does not fit the matrix.',
-            expected=lambda: f'shape ({", ".join(map(str, wanted))}{"," * (len(wanted) == 1)}): '
-            f'one entry for each {side} of {spec.shape}',
+            expected=lambda: f'shape {wanted}: one entry for each {side} of {spec.shape}',
             got=lambda: f'shape {y.shape}',
         )
 
@@ -182,18 +181,18 @@ class Scales(Door):
 def _flat(
     where: str, w: Array, lead: tuple[int, ...], core: tuple[int, ...], count: int
 ) -> tuple[Array, tuple[int, ...]]:
-    """Return numbers of edges in one axis, after a batch's if they have one, and their own shape."""
+    """Return numbers of edges in one axis, after a batch's if there is one, and their own shape."""
     if lead and w.shape in ((*lead, *core), (*lead, count)):
         return w.reshape(*lead, count), w.shape[1:]
     if w.size == 1:
         return w.reshape(1), (w.shape if count == 1 and not lead else core)
+    more = f' or {(*lead, *core)}' if lead else ''
     expect(
         w.shape in (core, (count,)),
         ShapeError,
         where,
         '`w` does not fit the structure.',
-        expected=lambda: f'{count} values, one for every entry: shape {core}'
-        + (f' or {(*lead, *core)}' if lead else ''),
+        expected=lambda: f'{count} values, one for every entry: shape {core}{more}',
         got=lambda: f'shape {w.shape}',
     )
     return w.reshape(-1), w.shape

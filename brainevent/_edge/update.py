@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import brainunit as u
-import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brainevent._edge.doors import Door, raise_level
 from brainevent._edge.event import Event, unwrap
@@ -23,7 +23,15 @@ from brainevent._edge.layout import safe, within
 from brainevent._edge.operands import as_array, check_structure, split_unit
 from brainevent._edge.operator import EdgeOperator, Spec, batch_shape, struct
 from brainevent._edge.product import Products
-from brainevent._error import DtypeError, OptionError, ShapeError, UnitError, expect, explain, listed
+from brainevent._error import (
+    DtypeError,
+    OptionError,
+    ShapeError,
+    UnitError,
+    expect,
+    explain,
+    listed,
+)
 from brainevent._op import XLACustomKernel, soften
 from brainevent._typing import Array
 
@@ -172,7 +180,7 @@ class Updates(Door):
         )
 
     def _traced(self, spec: Spec, choice: tuple[Any, str]) -> Callable[..., Array]:
-        """Return the update as a function to be traced; the choice is a backend, and what to clip."""
+        """Return the update as a function; the choice is of a backend, and of what to clip."""
         backend, clip = choice
 
         def run(data: Array, arrays: Any, x: Array, y: Array, bounds: Sequence[Any]) -> Array:
@@ -269,7 +277,7 @@ def _as_operand(limits: Sequence[Any], dtype: Any) -> Array:
     if jnp.issubdtype(dtype, jnp.inexact):
         ends: tuple[Any, Any] = (-jnp.inf, jnp.inf)
     else:
-        ends = (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
+        ends = (np.iinfo(dtype).min, np.iinfo(dtype).max)
     pairs = zip(limits, ends, strict=True)
     return jnp.stack([jnp.asarray(e if b is None else b, dtype).reshape(()) for b, e in pairs])
 

@@ -208,6 +208,38 @@ def test_weights_that_others_hold_stay_as_they_are():
     near(w, W)
 
 
+@pytest.mark.parametrize('clip', [None, 'all', 'touched'])
+@pytest.mark.parametrize('donated', [True, False])
+def test_no_program_copies_the_weights(clip, donated):
+    """Two million weights: the compiled loop has neither a copy of them nor memory for one."""
+    n = 2_000_000
+    A = be.CSR(
+        (jnp.zeros(n), np.arange(n, dtype=np.int32) % 1000, np.arange(0, n + 1, 1000)),
+        shape=(n // 1000, 1000),
+    )
+    bounds = {} if clip is None else {'w_min': 0.0, 'w_max': 1.0, 'clip': clip}
+
+    def steps(data, xs):
+        def step(w, x):
+            return A.with_data(w).update_on_pre(x, jnp.ones(1000), **bounds).data, None
+
+        return jax.lax.scan(step, data, xs)[0]
+
+    def one(data, x):
+        return A.with_data(data).update_on_pre(x, jnp.ones(1000), **bounds).data
+
+    xs = jax.ShapeDtypeStruct((3, n // 1000), bool)
+    data = jax.ShapeDtypeStruct((n,), jnp.float32)
+    for f, x in ((steps, xs), (one, jax.ShapeDtypeStruct(xs.shape[1:], bool))):
+        compiled = jax.jit(f, donate_argnums=0 if donated else ()).lower(data, x).compile()
+        copies = [
+            line for line in compiled.as_text().splitlines() if f'f32[{n}]{{0}} copy(' in line
+        ]
+        # without donation the weights of others are copied once, before the loop
+        assert len(copies) <= (0 if donated else 1), copies
+        assert compiled.memory_analysis().temp_size_in_bytes < n
+
+
 @pytest.mark.parametrize('kind', ['CSR', 'FixedNumPerPre', 'Dense'])
 def test_weights_carried_by_scan_change_in_place(kind):
     table = np.arange(8, dtype=np.int32).reshape(4, 2) % 3

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import brainevent as be
+from brainevent._edge import LAYOUTS
 
 SHAPE = (4, 3)
 ROW, COL = np.array([0, 0, 2, 2, 3]), np.array([2, 0, 2, 1, 0])
@@ -73,7 +74,7 @@ def test_sums_with_dense_arrays_are_dense(matrix):
         (jnp.asarray(GRID) + matrix, D + GRID),
         (matrix - GRID, D - GRID),
         (GRID - matrix, GRID - D),
-        (matrix + matrix, 2 * D),
+        (matrix + be.Dense(GRID), D + GRID),
         (matrix - be.Dense(GRID), D - GRID),
     ):
         assert isinstance(got, jax.Array)
@@ -103,6 +104,58 @@ def test_matrices_of_one_structure_meet_weight_by_weight():
         np.testing.assert_allclose(dense(other * A), 3 * dense(A))
     twin = coo()
     np.testing.assert_allclose((coo() / twin).data, np.ones(5))
+
+
+def test_sums_of_matrices_of_one_structure_keep_it(matrix):
+    D, other = dense(matrix), matrix.with_data(3.0)
+    ones = dense(matrix.with_data(1.0))
+    for got, want in (
+        (matrix + matrix, 2 * D),
+        (matrix - 2 * matrix, -D),
+        (other + matrix, 3 * ones + D),
+        (other - other, 0 * ones),
+    ):
+        assert type(got) is type(matrix)
+        assert got.mirror == matrix.mirror
+        np.testing.assert_allclose(dense(got), want)
+    A = coo(W * u.mV) + coo(W * u.volt)
+    np.testing.assert_allclose(A.data.to_decimal(u.mV), 1001 * W)
+    grad = jax.grad(lambda w: ((coo(w) + coo(2 * w)).data ** 2).sum())(jnp.asarray(W))
+    np.testing.assert_allclose(grad, 18 * W)
+
+
+def test_sums_of_matrices_of_different_structure_are_dense():
+    for other in (
+        coo().tocsr(),
+        coo().T.T.sort_indices(),
+        be.COO((W, ROW, COL[::-1]), shape=SHAPE),
+    ):
+        for got, sign in ((coo() + other, 1), (coo() - other, -1)):
+            assert isinstance(got, jax.Array)
+            np.testing.assert_allclose(got, dense(coo()) + sign * dense(other))
+    both = jax.jit(lambda a, b: a + b)(coo(), coo())  # who knows what is traced
+    np.testing.assert_allclose(both, 2 * dense(coo()))
+
+
+def test_nothing_looks_at_the_values_of_a_structure_again(monkeypatch):
+    """Two million entries are checked once, whatever is made of the matrix."""
+    looks = []
+    for layout in LAYOUTS.values():
+        check = layout.check_values
+        monkeypatch.setitem(
+            vars(layout), 'check_values', lambda *a, f=check: looks.append(a) or f(*a)
+        )
+    n = 2_000_000
+    indptr = np.arange(0, n + 1, 1000)
+    A = be.CSR((np.ones(n, np.float32), np.arange(n) % 1000, indptr), shape=(n // 1000, 1000))
+    assert len(looks) == 1
+    with be.use_backend('jax_raw'):
+        spikes = be.BinaryArray(jnp.ones(1000, bool))
+        for B in (A * 2, A.T, -A, abs(A) / 3, A**2, A + A, A.T.T, A.with_data(A.data + 1), A % 2):
+            jax.block_until_ready(B @ spikes if B.shape[1] == 1000 else spikes @ B)
+        A.dt2t(jnp.ones(n // 1000), A.data)
+        assert float(A[3, 5]) == 1
+    assert len(looks) == 1
 
 
 def test_units_go_along():

@@ -54,3 +54,43 @@ def test_dense_integers_are_not_taken_for_coordinates():
 def test_coordinates_may_come_with_the_old_pointer():
     A = be.COO(([1.0], [1], [0], [0]), shape=(2, 2))
     np.testing.assert_array_equal(A.todense(), [[0, 0], [1, 0]])
+
+
+def test_a_matrix_cannot_be_changed_in_place():
+    A = be.CSR.fromdense(DENSE)
+    with pytest.raises(be.FrozenError) as caught:
+        A.data = 1
+    assert isinstance(caught.value, AttributeError)
+    assert str(caught.value) == (
+        'CSR: a matrix is a value, `data` cannot be set.\n'
+        '    expected: a new matrix made from this one\n'
+        '    got:      an assignment to `data`\n'
+        '    remedy:   use with_data(...), or build another matrix'
+    )
+
+
+@pytest.mark.parametrize('x64', [False, True])
+def test_ids_beyond_any_signed_number_are_refused_by_name(x64):
+    with jax.enable_x64(x64), pytest.raises(be.IndexRangeError) as caught:
+        be.CSR(([1.0, 2.0], np.array([0, 2**63], np.uint64), [0, 1, 2]), shape=(2, 2))
+    assert str(caught.value) == (
+        'CSR: `indices` points outside any matrix.\n'
+        '    expected: values below 2**63\n'
+        '    got:      values from 0 to 9223372036854775808\n'
+        '    remedy:   look for negative numbers that were taken as unsigned ones'
+    )
+
+
+@pytest.mark.parametrize('kind', [be.CSR, be.COO, be.Dense])
+def test_matrices_of_64_bits_work_on_after_these_are_turned_off(kind):
+    with jax.enable_x64(True):
+        A = kind.fromdense(DENSE.astype(np.float64))
+    x, spikes = jnp.ones(3), be.BinaryArray(jnp.array([True, False]))
+    with be.use_backend('jax_raw'):
+        np.testing.assert_allclose(A @ x, [2, 8])
+        np.testing.assert_allclose(jax.jit(lambda A: A @ x)(A), [2, 8])
+        np.testing.assert_allclose(spikes @ A, [0, 2, 0])
+        np.testing.assert_allclose((A * 2) @ x, [4, 16])
+        np.testing.assert_allclose(A.dt2t(jnp.ones(2), A.data), A.data)
+        np.testing.assert_allclose(A.update_on_pre(jnp.zeros(2), x).data, A.data)
+    np.testing.assert_allclose(A.todense(), DENSE)

@@ -96,7 +96,7 @@ def _elementwise(op: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
 
     def method(self: Any, other: Any) -> Any:
         other = other.todense() if isinstance(other, StoredMatrix) else unwrap(other)[0]
-        return self.with_data(op(other, self.data) if reflected else op(self.data, other))
+        return self.with_data(op(other, self._own) if reflected else op(self._own, other))
 
     method.__name__ = f'__{"r" * reflected}{op.__name__}__'
     method.__qualname__ = f'Dense.{method.__name__}'

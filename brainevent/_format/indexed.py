@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of compressed rows whose entries have their weights elsewhere: entry ``j`` has the weight
-``data[perm[j]]``.
+"""Products of compressed rows whose entry ``j`` has the weight ``data[perm[j]]``.
 
 So one array of weights serves two orders of the same matrix, by row and by column.
 """

@@ -120,11 +120,30 @@ def test_gradients_reach_the_weights_of_the_rows_that_were_read(ids):
     np.testing.assert_allclose(one, np.isin(ROW, ids) @ np.bincount(ids, minlength=4)[ROW])
 
 
-def test_elements_are_picked_in_blocks_when_there_are_many(monkeypatch):
-    monkeypatch.setattr(indexing, 'ONE_HOT_ROOM', 8)
-    rows, cols = np.arange(100) % 4, np.arange(100) % 3
-    wide = be.CSR((W, ROW.argsort() * 0 + COL, [0, 2, 2, 5, 6]), shape=(4, 1 << 20))
-    np.testing.assert_allclose(wide[rows, cols], np.asarray(wide[:, :3])[rows, cols])
+def test_a_part_of_wide_rows_is_picked_element_by_element(matrix, monkeypatch):
+    D, parts = np.asarray(matrix.todense()), [([1, 0], slice(0, 2)), (slice(1, 3), [-1, 0])]
+    parts += [(np.array([[0, 1], [2, 2]]), slice(1, None)), (slice(0, 1), np.array([[0], [1]]))]
+    for room in (0, 1 << 20):
+        monkeypatch.setattr(indexing, 'DENSE_ROWS', room)
+        for index in parts:
+            np.testing.assert_allclose(matrix[index], D[index], err_msg=repr(index))
+    columns = jax.jit(lambda j: matrix[1:3, j])
+    np.testing.assert_allclose(columns(jnp.array([2, 7, -1])), D[1:3][:, [2, 0, 2]] * [1, 0, 1])
+
+
+def test_elements_have_derivatives_and_batches(matrix):
+    i, j = np.array([2, 0, 2, 3]), np.array([1, 2, 1, 0])
+
+    def picked(w):
+        return (matrix.with_data(w)[i, j] ** 2).sum()
+
+    def plain(w):
+        return (matrix.with_data(w).todense()[i, j] ** 2).sum()
+
+    np.testing.assert_allclose(jax.grad(picked)(matrix.data), jax.grad(plain)(matrix.data))
+    D = np.asarray(matrix.todense())
+    np.testing.assert_allclose(jax.vmap(lambda i: matrix[i, 1])(jnp.arange(4)), D[:, 1])
+    np.testing.assert_allclose(jax.vmap(lambda i, j: matrix[i, j])(i, j), D[i, j])
 
 
 def test_units_and_bad_weights():

@@ -68,6 +68,36 @@ def test_every_format_follows_the_same_rule(backend, bounds):
     near(post, np.clip(grid[:3, :2] + (POST[:, None] > 0) * PRE_TRACE[table[:3] + 1], low, high))
 
 
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_bounds_of_what_is_touched_leave_the_others_alone(backend):
+    how = {'shape': SHAPE, 'backend': backend, 'clip': 'touched'}
+    pre = np.where(PRE[ROW], np.clip(ON_PRE, 2.2, 8.1), W)
+    post = np.where(POST[COL] > 0, np.clip(ON_POST, 2.2, 8.1), W)
+    near(be.update_csr_on_binary_pre(W, COL, PTR, PRE, POST_TRACE, 2.2, 8.1, **how), pre)
+    args = (ROW[BY_COL], COL_PTR, BY_COL, PRE_TRACE, POST, 2.2, 8.1)
+    near(be.update_csr_on_binary_post(W, *args, **how), post)
+    A = be.COO((W, ROW, COL), shape=SHAPE, backend=backend)
+    near(A.update_on_pre(PRE, POST_TRACE, 2.2, 8.1, clip='touched').data, pre)
+    near(A.update_on_post(PRE_TRACE, POST, 2.2, 8.1, clip='touched').data, post)
+    grid = be.Dense(np.arange(12.0, dtype=np.float32).reshape(SHAPE), backend=backend)
+    dense = grid.update_on_pre(PRE, POST_TRACE, None, 7.0, clip='touched').data
+    near(dense, np.where(PRE[:, None], np.minimum(grid.data + POST_TRACE, 7), grid.data))
+
+
+def test_bounds_that_cannot_be_held_are_refused():
+    A = be.COO((W, ROW, COL), shape=SHAPE)
+    with pytest.raises(be.OptionError) as error:
+        A.update_on_pre(PRE, POST_TRACE, 0, 1, clip='some')
+    assert str(error.value) == (
+        'COO.update_on_pre: unknown `clip`.\n'
+        "    expected: one of 'all', 'touched'\n    got:      'some'"
+    )
+    with pytest.raises(be.ShapeError, match='single numbers'):
+        A.update_on_pre(PRE, POST_TRACE, np.zeros(6), clip='touched')
+    with pytest.raises(be.DtypeError, match='have no order'):
+        A.with_data(W + 1j).update_on_pre(PRE, POST_TRACE, 0.0)
+
+
 def test_lists_of_columns_with_traced_positions_of_weights():
     @jax.jit
     def update(tag):

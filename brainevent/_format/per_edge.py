@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators whose result has a number for every edge, on loose arrays: ``dt2t`` and ``sddmm``.
 
-``dt2t`` multiplies a number for every edge by a vector at the edge's row or column, ``sddmm`` is the
-product of two dense matrices at the edges only.
+``dt2t`` multiplies a number for every edge by a vector at the edge's row or column, ``sddmm`` is
+the product of two dense matrices at the edges only.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax.experimental.sparse import BCOO
 
 from brainevent._edge import Products, Spec, unwrap
@@ -433,7 +434,7 @@ def _sampled(
     backend: str | None,
     shape: tuple[int, ...] | None = None,
 ) -> Any:
-    """Sample ``A @ B``; ends of a matrix whose shape is given may be padding, and are not checked."""
+    """Sample ``A @ B``; where ``shape`` is given, ends may lie outside of it as padding."""
     (a, a_unit), (b, b_unit) = split_unit(unwrap(A)[0]), split_unit(unwrap(B)[0])
     a, b = as_array(where, 'A', a), as_array(where, 'B', b)
     expect(
@@ -459,7 +460,7 @@ def _sampled(
     else:
         COO_PRODUCTS.layout.check_shapes(where, tuple(arrays), both)
     dtype = jnp.result_type(a, b)
-    dtype = jnp.dtype('int32') if dtype == bool else dtype
+    dtype = jnp.dtype('int32') if dtype == np.bool_ else dtype
     spec = Spec(COO_PRODUCTS.layout, COO_PRODUCTS.weight, both, transpose=True)
     values = COO_PRODUCTS.sample(arrays, a.astype(dtype), b.T.astype(dtype), spec, backend)
     if a_unit is None and b_unit is None:

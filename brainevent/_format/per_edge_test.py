@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dt2t`` and ``sddmm`` on loose arrays: shapes, units, batches, derivatives, and what is refused."""
+"""``dt2t`` and ``sddmm`` on loose arrays: shapes, units, derivatives, refusals."""
 
 import brainunit as u
 import jax

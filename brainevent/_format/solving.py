@@ -11,7 +11,7 @@ References
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import brainunit as u
 import jax

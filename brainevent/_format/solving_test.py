@@ -141,21 +141,18 @@ def test_derivatives_of_solutions(kind):
 
     args, tangents = (A.data, B), (A.data * 0.1 + 1, B - 1)
 
-    @jax.jit
-    def both(args, tangents):
-        return [
-            (
-                jax.jvp(fun, args, tangents)[1],
-                jax.grad(lambda w, b, fun=fun: (fun(w, b) ** 2).sum(), (0, 1))(*args),
-                jax.jvp(lambda w: jax.grad(lambda w: (fun(w, B[:, 0]) ** 2).sum())(w), args[:1], tangents[:1])[1],
-                jax.vmap(fun, (None, 1))(*args),
-                jax.vmap(fun, (0, None))(jnp.stack([args[0], 2 * args[0]]), args[1]),
-                jax.vmap(jax.grad(lambda w, b, fun=fun: fun(w, b).sum()), (None, 1))(*args),
-            )
-            for fun in (f, plain)
-        ]  # fmt: skip
+    def all_of(fun):
+        gradient = jax.grad(lambda w, b: (fun(w, b) ** 2).sum(), (0, 1))
+        return (
+            jax.jvp(fun, args, tangents)[1],
+            gradient(*args),
+            jax.jvp(gradient, args, tangents)[1],
+            jax.vmap(fun, (None, 1))(*args),
+            jax.vmap(fun, (0, None))(jnp.stack([args[0], 2 * args[0]]), args[1]),
+            jax.vmap(gradient, (None, 1))(*args),
+        )
 
-    near(*both(args, tangents), 2e-4)
+    near(*jax.jit(lambda: (all_of(f), all_of(plain)))(), 5e-4)
 
 
 def test_a_batch_on_the_right_is_factorised_once(monkeypatch):

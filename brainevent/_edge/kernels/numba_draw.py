@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from brainevent._edge import random
-from brainevent._edge.kernels.numba_parts import jit
+from brainevent._edge.kernels.numba_parts import fast, jit
 from brainevent._edge.layout import LAYOUTS
 from brainevent._edge.weight import WEIGHTS
 from brainevent._op.numba_ffi import intrinsics as low
@@ -28,7 +28,7 @@ GAMMA = _joined(random.GAMMA)
 FIRST, SECOND = map(_joined, random.MULTIPLIERS)
 DOWN0, DOWN1, DOWN2 = map(np.uint64, random.SHIFTS)
 LN2 = np.uint64(random.LN2)
-TABLE = random.exponential_table()
+TABLE = np.array([_joined(entry[::-1]) for entry in random.exponential_table()])  # slope, value
 MASK, REST = np.uint64(0xFFFFFFFF), np.uint64((1 << 22) - 1)
 ONE_IN_64 = np.uint64(1 << 32)
 LANES = 16  # edges that are drawn at a time; `walker` has room for so many
@@ -79,9 +79,9 @@ def root_of(seed):
 @jit
 def log_part(v):
     """Return ``-log(1 - v / 2)`` for a fraction of 32 bits, in units of 2**-32."""
-    k = v >> U(22)
-    y = (U(TABLE[k, 1]) * (v & REST)) >> U(22)
-    return U(TABLE[k, 0]) + ((y + ((y * y) >> U(43))) >> U(10))
+    entry = TABLE[v >> U(22)]
+    y = ((entry >> U(32)) * (v & REST)) >> U(22)
+    return (entry & MASK) + ((y + ((y * y) >> U(43))) >> U(10))
 
 
 @jit
@@ -165,7 +165,7 @@ def _polynomial(coefficients: tuple[float, ...], real: Any) -> Any:
     """Make a polynomial, all of its coefficients in the code."""
     c0, c1, c2, c3, c4, c5, c6, c7 = map(real, coefficients)
 
-    @jit
+    @fast
     def evaluate(x):
         high = ((c7 * x + c6) * x + c5) * x + c4
         return (((high * x + c3) * x + c2) * x + c1) * x + c0
@@ -197,8 +197,9 @@ def gauss_maker(dtype: str) -> Any:
         log = (zeros + U(1)) * LN2 + log_part((((odd << zeros) ^ MASK) << U(1)) & MASK)
         whole, rest = np.int64(log >> U(32)), np.int64(log & MASK)
         r = math.sqrt(real(whole) + real(rest) * scale) - start
-        inner, outer = near * above(x) / below(x), above_tail(r) / below_tail(r)
-        value = inner if near <= edge else outer
+        central = near <= edge
+        top = near * above(x) if central else above_tail(r)
+        value = top / (below(x) if central else below_tail(r))
         return -value if word < 0 else value
 
     return gauss
@@ -245,9 +246,9 @@ def _filler(value: Any, each: bool) -> tuple[Any, Any]:
     @jit
     def gaps_and_values(state, rule, w, gaps, values):
         for t in range(LANES):
-            gaps[t] = gap(rule[0], rule[1], mix(state + U(t + 1) * GAMMA)) + U(1)
-        for t in range(LANES):
-            values[t] = value(w, mix(state + U(t + 1) * GAMMA))
+            key = mix(state + U(t + 1) * GAMMA)
+            gaps[t] = gap(rule[0], rule[1], key) + U(1)
+            values[t] = value(w, key)
 
     if each:
         return gaps_and_values, jit(lambda values, t, w: values[t])

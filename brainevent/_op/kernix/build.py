@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from brainevent._error import CompilationError, KernelError, expect, explain
+from brainevent._error import CompilationError, KernelError, KernelToolchainError, expect, explain
 from brainevent._op import cache
 from brainevent._op.kernix.cpptext import Source
 from brainevent._op.kernix.keys import Keys
@@ -89,12 +89,13 @@ class Job:
 def check_name(name: object, where: str) -> str:
     """Return the name of a module, or refuse what cannot be part of a file's name."""
     expect(
-        isinstance(name, str) and _NAME.fullmatch(name),
+        isinstance(name, str) and _NAME.fullmatch(name) and len(name.encode()) <= 100,
         KernelError,
         where,
         'the name of the module cannot be used.',
-        expected='letters, digits, _, - and ., at most 100',
+        expected='letters, digits, _, - and ., at most 100 bytes',
         got=lambda: repr(name),
+        remedy='pass another `name=`',
     )
     return str(name)
 
@@ -159,6 +160,7 @@ def _build_in(root: Path, job: Job) -> Path:
     found = None if job.force else find(entry, job.name, job.keys.key)
     if found is not None:
         return found
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have cleared it by hand
     with _locked(entry, job.options.timeout):
         found = None if job.force else find(entry, job.name, job.keys.key)
         return found or _compile(root, entry, job)
@@ -180,6 +182,15 @@ def _compile(root: Path, entry: Path, job: Job) -> Path:
             if os.strerror(errno.ENOSPC) not in error.compiler_output:
                 raise
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(work)) from error
+        expect(
+            output.is_file(),
+            KernelToolchainError,
+            job.name,
+            'the compiler made no library [E-TOOL].',
+            expected=output.name,
+            got='no such file, and no error',
+            remedy='see the flags, and CXX or BRAINEVENT_NVCC_PATH',
+        )
         content = output.read_bytes()
         record = {
             'key': job.keys.key,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from brainevent._error import CompilationError, KernelError
+from brainevent._error import CompilationError, KernelError, KernelToolchainError
 from brainevent._op import cache
 from brainevent._op.kernix import build as building
 from brainevent._op.kernix import toolchain
@@ -199,6 +199,20 @@ def test_an_entry_that_cannot_be_written_means_a_private_one(job, folder):
     path, told = warned(lambda: build(job()))
     assert private(path)
     assert len(told) == 1
+
+
+def test_a_cache_that_is_removed_by_hand_is_made_anew(job, folder):
+    build(job())
+    shutil.rmtree(folder)
+    path, told = warned(lambda: build(job()))
+    assert folder in path.parents
+    assert not told
+
+
+def test_a_compiler_that_makes_nothing_is_said_so(job, toy, monkeypatch):
+    monkeypatch.setattr(toy, 'compile', lambda *given: None)
+    with pytest.raises(KernelToolchainError, match='made no library'):
+        build(job())
 
 
 def test_a_refused_source_leaves_no_trap(job, folder):

@@ -246,6 +246,7 @@ class ModuleFunction:
 
     def __call__(
         self,
+        /,
         *arrays: Any,
         outs: Any,
         vmap_method: str | None = None,
@@ -338,6 +339,8 @@ def attribute_value(token: Token, value: Any) -> Any:
     given = np.asarray(value)
     if given.ndim:
         raise TypeError('not a scalar')
+    if given.dtype.kind in 'OSUmM' and not isinstance(value, int):
+        raise TypeError('not a number')  # NumPy reads None as NaN, and text as what it spells
     if dtype.kind in 'iub':
         number = dtype.type(given[()])
         if number != given:
@@ -345,7 +348,10 @@ def attribute_value(token: Token, value: Any) -> Any:
     else:
         if given.dtype.kind == 'c' and dtype.kind != 'c':
             raise TypeError('a complex number')
-        number = given.astype(dtype)[()]
+        with np.errstate(over='ignore'):
+            number = given.astype(dtype)[()]
+        if np.isinf(number) and not np.isinf(given):
+            raise OverflowError('too large')
     if token.dtype in ('float16', 'bfloat16'):
         return np.asarray(number).view(np.uint16)[()]
     if dtype.kind == 'c':

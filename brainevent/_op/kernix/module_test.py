@@ -108,6 +108,8 @@ def test_the_same_through_jax_alone(shared):
     [
         ('int8', 200), ('int32', 2.5), ('uint8', -1), ('bool', 2), ('float32', 1j),
         ('float32', 'one'), ('float64', [1.0]), ('int32', None), ('int64', 2**70),
+        ('float64', None), ('float32', '1'), ('float32', 1e300), ('float16', -65536.0),
+        ('float64', 10**400), ('complex64', 1e300j),
     ],
 )  # fmt: skip
 def test_values_that_a_type_does_not_hold(dtype, value):

@@ -43,7 +43,7 @@ def read_file(path: PathLike) -> list[Part]:
     """Read a source file."""
     file = Path(path).expanduser().absolute()
     try:
-        return [Part(str(file), file.read_text(encoding='utf-8'), is_file=True)]
+        return [Part(str(file), file.read_text(encoding='utf-8-sig'), is_file=True)]
     except (OSError, UnicodeDecodeError) as cause:
         raise KernelLoadError(
             explain(str(path), 'the source cannot be read.', expected='a text file', got=cause)
@@ -114,9 +114,20 @@ def _module(job: Job, origin: Origin) -> CompiledModule:
 
 def _parts(request: Request) -> list[Part]:
     """Return the texts to be compiled."""
-    given = [request.sources] if isinstance(request.sources, str) else list(request.sources)
+    several = isinstance(request.sources, Iterable) and not isinstance(request.sources, str | bytes)
+    given = list(request.sources) if several else [request.sources]
+    for part in given:
+        expect(
+            isinstance(part, str | Part),
+            KernelError,
+            f'module {request.name!r}',
+            'the source is no text.',
+            expected='a string, or a list of strings',
+            got=lambda part=part: type(part).__name__,
+            remedy='load_cpp_file and load_cuda_file read files',
+        )
     label = f'<{request.name}>'
-    return [p if isinstance(p, Part) else Part(label, str(p)) for p in given]
+    return [p if isinstance(p, Part) else Part(label, p.removeprefix('\ufeff')) for p in given]
 
 
 def _options(request: Request, folders: Sequence[Path], where: str) -> Options:
@@ -133,7 +144,7 @@ def _options(request: Request, folders: Sequence[Path], where: str) -> Options:
         include_dirs=include_dirs([*_list(request.include_paths), *folders]),
         flags=tuple(map(str, _list(request.flags))),
         link_flags=tuple(map(str, _list(request.link_flags))),
-        optimization=request.optimization,
+        optimization=int(request.optimization),
         fast_math=bool(request.fast_math),
         verbose=bool(request.verbose),
         timeout=compile_timeout(),

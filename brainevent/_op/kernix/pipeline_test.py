@@ -193,7 +193,7 @@ def test_messages_point_at_the_users_file(isolated, tmp_path):
     assert module.name == 'kx_file'
 
 
-@pytest.mark.parametrize('name', ['', 'a/b', '../x', 'a b', '-x', 'x' * 101, None])
+@pytest.mark.parametrize('name', ['', 'a/b', '../x', 'a b', '-x', 'x' * 101, '日' * 40, None])
 def test_names_that_cannot_be_used(name):
     with pytest.raises(be.KernelError, match='name of the module'):
         be.load_cpp_inline(name, ADD)
@@ -206,11 +206,24 @@ def test_sources_that_cannot_be_read(tmp_path):
     (tmp_path / 'latin.cpp').write_bytes(b'// \xe9')
     with pytest.raises(be.KernelLoadError, match='a text file'):
         be.load_cpp_file(tmp_path / 'latin.cpp')
+    for nothing in (None, b'void f();', [Path('f.cpp')]):
+        with pytest.raises(be.KernelError, match='the source is no text'):
+            be.load_cpp_inline('kx_none', nothing)
     with pytest.raises(be.KernelError, match='there is no function to call'):
         be.load_cpp_inline('kx_none', 'void f();')
     with pytest.raises(be.KernelError, match=r'none in .*') as caught:
         be.load_cuda_dir(tmp_path)
     assert 'expected: files *.cu' in str(caught.value)
+
+
+@pytest.mark.usefixtures('unoptimised')
+def test_byte_order_marks_and_attributes_with_names_of_the_wrapper(isolated, tmp_path):
+    text = '\ufeff' + ADD.replace('BE::Tensor y)', 'BE::Tensor y, int call, int frame, int self)')
+    (tmp_path / 'marked.cpp').write_text(text, encoding='utf-8')
+    file = be.load_cpp_file(tmp_path / 'marked.cpp', name='kx_marked', auto_register=False)
+    for module in (file, be.load_cpp_inline('kx_marked', text, auto_register=False)):
+        added = module.function('add')(X, outs=OUT, call=1, frame=2, self=3)
+        assert added.tolist() == [1, 2, 3]
 
 
 def test_options_that_are_none(compiler, monkeypatch):

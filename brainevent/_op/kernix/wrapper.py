@@ -27,7 +27,7 @@ def wrapper_text(specs: Iterable[FunctionSpec], graph: bool) -> str:
 def _handler(spec: FunctionSpec, graph: bool) -> str:
     args, rets, attrs = spec.of('arg'), spec.of('ret'), spec.of('attr')
     call = f'BE::ffi::Call<{len(args) + len(rets)}>'
-    values = ''.join(f'    const auto be_{t.name} = be_call.attr<{_type(t)}>("{t.name}");\n'
+    values = ''.join(f'    const auto be_attr_{t.name} = be_call.attr<{_type(t)}>("{t.name}");\n'
                      for t in attrs)  # fmt: skip
     return f"""
 BE_FFI_EXPORT XLA_FFI_Error* {PREFIX}{spec.name}(XLA_FFI_CallFrame* be_frame) {{
@@ -71,4 +71,4 @@ def _passed(spec: FunctionSpec) -> Iterable[str]:
             yield f'be_call.{token.kind}({count[token.kind]})'
             count[token.kind] += 1
         else:
-            yield 'be_call.stream()' if token.kind == 'stream' else f'be_{token.name}'
+            yield 'be_call.stream()' if token.kind == 'stream' else f'be_attr_{token.name}'

@@ -29,8 +29,8 @@ BE_FFI_EXPORT XLA_FFI_Error* be_f(XLA_FFI_CallFrame* be_frame) {
       "f", be_args, 2, be_rets, 1, be_attrs, 1,
       false};
   return BE::ffi::handle<3>(be_frame, be_signature, [](BE::ffi::Call<3>& be_call) {
-    const auto be_k = be_call.attr<BE::complex64_t>("k");
-    f(be_call.arg(0), be_k, be_call.ret(0), be_call.stream(), be_call.arg(1));
+    const auto be_attr_k = be_call.attr<BE::complex64_t>("k");
+    f(be_call.arg(0), be_attr_k, be_call.ret(0), be_call.stream(), be_call.arg(1));
   });
 }
 """
