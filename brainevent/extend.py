@@ -6,6 +6,8 @@ to add              write
 ==================  =============================================================================
 an operator         an `XLACustomKernel`, with kernels from `numba_kernel` or plain JAX
 a format            a `Layout` (with a `Walk`, native code serves it) and its `Products`
+weights of a law    a `Weight`, and its `Drawn` products over ``DRAWN_LAYOUT``
+a rule of edges     a `drawn_layout`, and its `Drawn` products with ``CONSTANT`` or other weights
 a faster kernel     a generator registered with ``PRODUCT.kernel(backend, platform, supports=...)``
 a backend           a `Backend` record, and generators for the operators that it serves
 ==================  =============================================================================
@@ -31,10 +33,13 @@ Array([3., 8.], dtype=float32)
 """
 
 from brainevent._edge import (
+    CONSTANT,
     LAYOUTS,
+    NORMAL,
     PRODUCT,
     SAMPLE,
     STORED,
+    UNIFORM,
     EdgeOperator,
     Event,
     Layout,
@@ -44,15 +49,21 @@ from brainevent._edge import (
     Walk,
     Weight,
 )
+from brainevent._format.drawn import DRAWN_LAYOUT, Drawn, drawn_layout
 from brainevent._op import Backend, KernelEntry, Prefer, XLACustomKernel, register_backend
 from brainevent._op.numba_ffi.bridge import NumbaKernel, numba_kernel
 
 __all__ = [
+    'CONSTANT',
+    'DRAWN_LAYOUT',
     'LAYOUTS',
+    'NORMAL',
     'PRODUCT',
     'SAMPLE',
     'STORED',
+    'UNIFORM',
     'Backend',
+    'Drawn',
     'EdgeOperator',
     'Event',
     'KernelEntry',
@@ -65,6 +76,7 @@ __all__ = [
     'Walk',
     'Weight',
     'XLACustomKernel',
+    'drawn_layout',
     'numba_kernel',
     'register_backend',
 ]

@@ -52,6 +52,13 @@ def test_kernel_author(example, capsys):
     assert numba == jax_raw
 
 
+def test_drawn_third_party(example, capsys):
+    pytest.importorskip('numba')
+    example('drawn_third_party').main(500)
+    out = capsys.readouterr().out
+    assert 'width 0.50' in out and 'backends agree: True' in out
+
+
 def test_inline_kernel(example, capsys):
     if not any(map(shutil.which, ('g++', 'c++', 'clang++'))):
         pytest.skip('the example needs a C++ compiler')

@@ -20,13 +20,18 @@ from brainevent._edge.weight import CONSTANT, Weight
 from brainevent._op import XLACustomKernel, soften
 from brainevent._typing import Array
 
-__all__ = ['DENSE', 'LISTING', 'Dense', 'list_edges']
+__all__ = ['DENSE', 'LISTING', 'Dense', 'is_drawn', 'list_edges']
 
 DENSE = EdgeOperator('dense')
 """``out[row, col] = weight`` of every edge, zero elsewhere."""
 
 LISTING = EdgeOperator('listing')
 """Column and key of every edge, row after row."""
+
+
+def is_drawn(*, spec: Spec, **_: Any) -> bool | str:
+    """Tell whether kernels of drawn layouts serve a call."""
+    return spec.layout.draw is not None or 'for drawn layouts only'
 
 
 class Dense:
@@ -129,7 +134,7 @@ def list_edges(
     op = _listings.get(layout.name) or _declare_listing(layout)
     lists = [struct((size,), d) for d in (jnp.int32, jnp.uint32, jnp.uint32)]
     outs = [struct((shape[0],), jnp.int32), *lists]
-    return tuple(op(*arrays, ptr, outs=outs, spec=Spec(layout, CONSTANT, shape)))  # type: ignore[return-value]
+    return tuple(op(*arrays, ptr, outs=outs, spec=Spec(layout, CONSTANT, shape)))
 
 
 def _declare_listing(layout: Layout) -> XLACustomKernel:

@@ -207,7 +207,7 @@ def exponential_table() -> np.ndarray[Any, np.dtype[np.uint32]]:
 
 def _log_part(v: Words) -> Words:
     """Return ``-log(1 - v / 2)`` for a fraction of 32 bits, in units of 2**-32."""
-    table = exponential_table()
+    table: Any = exponential_table()
     if isinstance(v, jax.Array):
         table = jnp.asarray(table)
     value, slope = (table[:, k][v >> _u32(32 - _TABLE_BITS)] for k in range(2))

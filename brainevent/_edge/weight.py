@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from brainevent._edge.layout import Twin
 from brainevent._edge.random import gauss, unit
@@ -54,11 +53,15 @@ class Weight:
         WEIGHTS[self.name] = self
 
     def of_edges(self, params: Any, key: Any) -> Array:
-        """Return the weights of drawn edges with these keys; parameters are single numbers."""
+        """Return the weights of drawn edges with these keys; parameters are single numbers.
+
+        Numbers of 16 bits are computed in float32.
+        """
         dtype = params[0].dtype
-        real = jnp.finfo(dtype).dtype if jnp.issubdtype(dtype, jnp.inexact) else np.float32
+        wide = jnp.promote_types(dtype, jnp.float32) if self.draws else dtype
+        real = jnp.zeros((), wide).real.dtype
         number = _MAKERS[self.draws](key, real) if self.draws else None
-        return jnp.asarray(self.value(params, number)).astype(dtype)
+        return jnp.asarray(self.value([p.astype(wide) for p in params], number)).astype(dtype)
 
 
 _MAKERS: dict[str, Callable[[Any, Any], Any]] = {'unit': unit, 'gauss': gauss}

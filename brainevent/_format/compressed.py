@@ -121,9 +121,7 @@ def _column_tag(s, m, n, i, e):  # type: ignore[no-untyped-def]
     return s[4][e]
 
 
-_ROWS = Walk(
-    _row_span, _row_far, _own_tag, streams=(0,), cuda=Twin('be::Compressed', (0, 1))
-)
+_ROWS = Walk(_row_span, _row_far, _own_tag, streams=(0,), cuda=Twin('be::Compressed', (0, 1)))
 
 CSR_LAYOUT = Layout(
     name='csr',
@@ -146,7 +144,11 @@ CSR_MIRROR = Layout(
     check_values=_check_values,
     walk=_ROWS,
     cowalk=Walk(
-        _column_span, _column_far, _column_tag, direct=False, streams=(2, 4),
+        _column_span,
+        _column_far,
+        _column_tag,
+        direct=False,
+        streams=(2, 4),
         cuda=Twin('be::Tagged', (2, 3, 4)),
     ),
 )

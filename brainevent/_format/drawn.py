@@ -72,9 +72,9 @@ def drawn_layout(
         Their numbers of axes.
     keep : callable, optional
         ``keep(s, i, j, word) -> bool``, whether an edge in row ``i`` and column ``j`` stays:
-        ``s`` are the structure arrays that follow, ``word`` is a random number of 32 bits, the
-        edge's own. It gets arrays in JAX, and single numbers where numba compiles it; if it
-        compares integers only, all platforms keep the same edges.
+        ``s`` are the structure arrays that follow, ``word`` is a random number of 32 bits without
+        sign, the edge's own. It gets arrays in JAX, and single numbers where numba compiles it;
+        if it compares integers only, all platforms keep the same edges.
     check_shapes : callable, optional
         ``check_shapes(where, arrays, shape)`` raises if the arrays that follow do not fit.
     cuda : Twin, optional

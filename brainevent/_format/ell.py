@@ -94,7 +94,11 @@ FCN_MIRROR = Layout(
     check_values=_check_values,
     walk=_ROWS,
     cowalk=Walk(
-        _column_span, _column_far, _column_tag, direct=False, streams=(1, 3),
+        _column_span,
+        _column_far,
+        _column_tag,
+        direct=False,
+        streams=(1, 3),
         cuda=Twin('be::Tagged', (1, 2, 3)),
     ),
 )

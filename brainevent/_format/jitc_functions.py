@@ -157,7 +157,10 @@ def jits(
     Examples
     --------
     >>> import brainevent
-    >>> brainevent.jits(1.5, 0.5, 42, shape=(3, 4))
+    >>> brainevent.jits(1.5, 0.5, 42, shape=(3, 4)).round(2)
+    Array([[1.5, 0. , 1.5, 0. ],
+           [1.5, 0. , 1.5, 0. ],
+           [0. , 0. , 0. , 1.5]], dtype=float32)
     """
     return _dense(
         'jits', JITCScalarR, (weight,), prob, seed,
@@ -208,7 +211,8 @@ def jitsmv(
     Examples
     --------
     >>> import brainevent, jax.numpy as jnp
-    >>> brainevent.jitsmv(1.5, 0.5, jnp.ones(4), 42, shape=(3, 4))
+    >>> brainevent.jitsmv(1.5, 0.5, jnp.ones(4), 42, shape=(3, 4)).round(2)
+    Array([3. , 3. , 1.5], dtype=float32)
     """
     return _multiply(
         'jitsmv', JITCScalarR, (weight,), prob, vector, seed, Event.REAL,
@@ -332,7 +336,10 @@ def jitn(
     Examples
     --------
     >>> import brainevent
-    >>> brainevent.jitn(0.0, 1.0, 0.5, 42, shape=(3, 4))
+    >>> brainevent.jitn(0.0, 1.0, 0.5, 42, shape=(3, 4)).round(2)
+    Array([[ 0.83      ,  0.        , -1.18      ,  0.        ],
+           [-0.26999998,  0.        ,  1.51      ,  0.        ],
+           [ 0.        ,  0.        ,  0.        , -1.4599999 ]],      dtype=float32)
     """
     return _dense(
         'jitn', JITCNormalR, (w_loc, w_scale), prob, seed,
@@ -383,7 +390,8 @@ def jitnmv(
     Examples
     --------
     >>> import brainevent, jax.numpy as jnp
-    >>> brainevent.jitnmv(0.0, 1.0, 0.5, jnp.ones(4), 42, shape=(3, 4))
+    >>> brainevent.jitnmv(0.0, 1.0, 0.5, jnp.ones(4), 42, shape=(3, 4)).round(2)
+    Array([-0.35     ,  1.24     , -1.4599999], dtype=float32)
     """
     return _multiply(
         'jitnmv', JITCNormalR, (w_loc, w_scale), prob, vector, seed, Event.REAL,
@@ -507,7 +515,10 @@ def jitu(
     Examples
     --------
     >>> import brainevent
-    >>> brainevent.jitu(1.0, 2.0, 0.5, 42, shape=(3, 4))
+    >>> brainevent.jitu(1.0, 2.0, 0.5, 42, shape=(3, 4)).round(2)
+    Array([[1.8      , 0.       , 1.12     , 0.       ],
+           [1.39     , 0.       , 1.93     , 0.       ],
+           [0.       , 0.       , 0.       , 1.0699999]], dtype=float32)
     """
     return _dense(
         'jitu', JITCUniformR, (w_low, w_high), prob, seed,
@@ -558,7 +569,8 @@ def jitumv(
     Examples
     --------
     >>> import brainevent, jax.numpy as jnp
-    >>> brainevent.jitumv(1.0, 2.0, 0.5, jnp.ones(4), 42, shape=(3, 4))
+    >>> brainevent.jitumv(1.0, 2.0, 0.5, jnp.ones(4), 42, shape=(3, 4)).round(2)
+    Array([2.9199998, 3.33     , 1.0699999], dtype=float32)
     """
     return _multiply(
         'jitumv', JITCUniformR, (w_low, w_high), prob, vector, seed, Event.REAL,

@@ -70,7 +70,11 @@ TAGGED_LAYOUT = Layout(
     check_shapes=_check_shapes,
     check_values=_check_values,
     walk=Walk(
-        compressed._row_span, compressed._row_far, _tag, direct=False, streams=(0, 2),
+        compressed._row_span,
+        compressed._row_far,
+        _tag,
+        direct=False,
+        streams=(0, 2),
         cuda=Twin('be::Tagged', (0, 1, 2)),
     ),
 )

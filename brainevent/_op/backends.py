@@ -120,9 +120,10 @@ def get_backend_record(name: str) -> Backend | None:
 
 
 def backend_platforms() -> dict[str, tuple[str, ...]]:
-    """Return every known name with the platforms it runs on."""
+    """Return every known name with the platforms it runs on, emulated ones too."""
+    more = {'cuda_raw': ('cpu',)} if cuda_is_emulated() else {}
     with _lock:
-        return {name: record.platforms for name, record in _records.items()}
+        return {name: record.platforms + more.get(name, ()) for name, record in _records.items()}
 
 
 def cuda_is_emulated() -> bool:

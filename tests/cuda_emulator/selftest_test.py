@@ -341,3 +341,31 @@ def test_calls_from_several_threads(checked):
 def test_error_of_the_launcher_is_not_hidden_by_results_it_did_not_write(checked):
     with pytest.raises(Exception, match='x and y differ in length'):
         Case(checked).call('faulty', like(3, np.int32), np.ones(4, np.float32))
+
+
+STRAY = """
+#include "brainevent/common.h"
+__global__ void stray_kernel(float* y, int n) {
+  y[threadIdx.x + n] = 1;
+}
+// @BE stray
+void stray(BE::Tensor y, int by, cudaStream_t stream) {
+  stray_kernel<<<1, 32, 0, stream>>>(y.data_ptr<float>(), by);
+}
+"""
+
+
+def test_a_small_launch_in_a_folder_with_a_space(tmp_path):
+    (tmp_path / 'my kernels').mkdir()
+    file = tmp_path / 'my kernels' / 'stray.cu'
+    file.write_text(STRAY)
+    mappings = Path('/proc/self/maps')
+    with control.emulated('check'):
+        stray = brainevent.load_cuda_file(file, auto_register=False).function('stray')
+        before = len(mappings.read_text().splitlines())
+        ones = stray(outs=jax.ShapeDtypeStruct((32,), jnp.float32), by=0)
+        assert ones.tolist() == [1] * 32
+        # a process may have 65,530, and every library brings its own
+        assert len(mappings.read_text().splitlines()) - before < 500
+        with pytest.raises(jax.errors.JaxRuntimeError, match=r'out-of-bounds.* at stray.cu:4, '):
+            jax.block_until_ready(stray(outs=jax.ShapeDtypeStruct((32,), jnp.float32), by=1))

@@ -14,10 +14,9 @@ import jax.numpy as jnp
 
 from brainevent._edge import random
 from brainevent._edge.event import Event
-from brainevent._edge.kernels.jax_drawn import is_drawn
 from brainevent._edge.kernels.numba_cpu import _HALVES, _HOME, _like
 from brainevent._edge.layout import Layout
-from brainevent._edge.materialise import DENSE, LISTING
+from brainevent._edge.materialise import DENSE, LISTING, is_drawn
 from brainevent._edge.operator import PRODUCT, Spec
 from brainevent._edge.weight import Weight
 from brainevent._op import ffi_naming

@@ -6,6 +6,7 @@ the next blocks take their turn. Nothing is as long as the list of edges: memory
 proportion to operands and result.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,19 +17,15 @@ from brainevent._compat import align_varying
 from brainevent._edge import random
 from brainevent._edge.kernels.jax_raw import _PLATFORMS, _accumulator, _over_levels
 from brainevent._edge.layout import Draw
-from brainevent._edge.materialise import DENSE, LISTING
+from brainevent._edge.materialise import DENSE, LISTING, is_drawn
 from brainevent._edge.operator import PRODUCT, Spec
 from brainevent._typing import Array
 
 Outs = Sequence[jax.ShapeDtypeStruct]
 
-LANES = 1 << 16
+LANES = {'cpu': 1 << 10, 'gpu': 1 << 16, 'tpu': 1 << 16}  # as many as keep a device busy
 LINES = 1 << 22  # lines whose sums are added up apart, so that float32 sums do not stick at 2**24
 ITEMS = 1 << 31  # blocks that one group of lines may have
-
-
-def is_drawn(*, spec: Spec, **_: Any) -> bool | str:
-    return spec.layout.draw is not None or 'for drawn layouts only'
 
 
 class Edges(NamedTuple):
@@ -81,23 +78,24 @@ class Walker:
         there = alive
         if self.draw.keep is not None:
             word = random.draw(key, jnp.ones_like(place))[0]
-            there = alive & self.draw.keep(self.more, lanes.line, place, word)
+            ends = lanes.line.astype(jnp.int32), place.astype(jnp.int32)
+            there = alive & self.draw.keep(self.more, *ends, word)
         edges = Edges(there, lanes.line, place, key)
         return _Lanes(alive, lanes.line, place + jnp.uint32(1), lanes.last, state), edges
 
-    def lanes(self, bound: int, columns: int = 1) -> int:
+    def lanes(self, most: int, bound: int, columns: int = 1) -> int:
         """Return how many blocks of at most ``bound`` lines to draw side by side."""
-        return max(1, min(max(LANES // columns, 256), bound * (self.width // 64 + 1)))
+        return max(1, min(max(most // columns, 256), bound * (self.width // 64 + 1)))
 
     def go(
         self,
         lines: Callable[[Array], Array],
         count: Array,
         bound: int,
+        lanes: int,
         carry: Any,
         visit: Callable[[Any, Edges], Any],
         leave: Callable[[Any, Array], Any] = lambda carry, line: carry,
-        lanes: int | None = None,
     ) -> Any:
         """Visit all edges of ``count`` lines, at most ``bound``: a carry goes from edge to edge.
 
@@ -105,7 +103,6 @@ class Walker:
         for each lane; ``leave(carry, line)`` is called when lanes are through with a block. Blocks
         are counted in 32 bits, within groups of lines.
         """
-        lanes = lanes or self.lanes(bound)
         per_line = jnp.maximum(self.blocks, jnp.uint32(1))
         group = min(bound, max(1, ITEMS // (self.width // 64 + 1)))
 
@@ -131,8 +128,7 @@ class Walker:
         return jax.lax.while_loop(lambda s: s[0] < count, turn, state)[2]
 
 
-@PRODUCT.kernel('jax_raw', *_PLATFORMS, supports=is_drawn)
-def product(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
+def product(*, spec: Spec, outs: Outs, most: int, **_: Any) -> Callable[..., Any]:
     """``y[target] += weight * e(x)[source]``, over the edges of active lines where that helps."""
 
     def kernel(*operands: Array) -> Array:
@@ -143,8 +139,9 @@ def product(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
         acc = _accumulator(params[0].dtype)
         aligned = align_varying([*params, *arrays, x])
         params, arrays, x = spec.split(aligned)
-        params = [p.reshape(()).astype(acc) for p in params]
-        y = (_scatter if spec.transpose else _gather)(spec, params, arrays, x, acc).astype(out)
+        params = tuple(p.reshape(()).astype(acc) for p in params)
+        way = _scatter if spec.transpose else _gather
+        y = way(spec, params, arrays, x, acc, most).astype(out)
         return y.T if spec.rows and y.ndim == 2 else y
 
     return _over_levels(kernel, spec.levels, outs[0])
@@ -162,7 +159,7 @@ def _terms(spec: Spec, params: Any, edges: Edges, x: Array, at: Array, acc: Any)
     return jnp.where(on, weight * spec.event.counts(element, acc), jnp.zeros((), acc))
 
 
-def _scatter(spec: Spec, params: Any, arrays: Any, x: Array, acc: Any) -> Array:
+def _scatter(spec: Spec, params: Any, arrays: Any, x: Array, acc: Any, most: int) -> Array:
     """Go along lines of the input, active ones where silence counts nothing."""
     (m, n), draw = spec.shape, spec.layout.draw
     assert draw is not None
@@ -180,26 +177,26 @@ def _scatter(spec: Spec, params: Any, arrays: Any, x: Array, acc: Any) -> Array:
         place = jnp.where(edges.there, edges.place, jnp.uint32(n))
         return y.at[place].add(terms, mode='drop')
 
-    zero, lanes = _zeros((n, *x.shape[1:]), acc, arrays, x), walker.lanes(m, x[0].size)
+    zero, lanes = _zeros((n, *x.shape[1:]), acc, arrays, x), walker.lanes(most, m, x[0].size)
     if m <= LINES:
-        return walker.go(lambda i: ids[i], count, m, zero, visit, lanes=lanes)  # type: ignore[no-any-return]
+        return walker.go(lambda i: ids[i], count, m, lanes, zero, visit)  # type: ignore[no-any-return]
 
     def add_group(k: Array, total: Array) -> Array:
         first = k.astype(jnp.uint32) * jnp.uint32(LINES)
         here = jnp.minimum(count - jnp.minimum(first, count), jnp.uint32(LINES))
-        part: Array = walker.go(lambda i: ids[first + i], here, LINES, zero, visit, lanes=lanes)
+        part: Array = walker.go(lambda i: ids[first + i], here, LINES, lanes, zero, visit)
         return total + part
 
     result: Array = jax.lax.fori_loop(0, -(-m // LINES), add_group, zero)
     return result
 
 
-def _gather(spec: Spec, params: Any, arrays: Any, x: Array, acc: Any) -> Array:
+def _gather(spec: Spec, params: Any, arrays: Any, x: Array, acc: Any, most: int) -> Array:
     """Go along lines of the output; every lane adds up its block."""
     (m, n), draw = spec.shape, spec.layout.draw
     assert draw is not None
     walker = Walker(draw, arrays, n)
-    lanes = walker.lanes(m, x[0].size)
+    lanes = walker.lanes(most, m, x[0].size)
 
     def visit(carry: tuple[Array, Array], edges: Edges) -> tuple[Array, Array]:
         return carry[0], carry[1] + _terms(spec, params, edges, x, edges.place, acc)
@@ -208,7 +205,7 @@ def _gather(spec: Spec, params: Any, arrays: Any, x: Array, acc: Any) -> Array:
         return carry[0].at[line].add(carry[1]), jnp.zeros_like(carry[1])
 
     carry = tuple(_zeros((k, *x.shape[1:]), acc, arrays, x) for k in (m, lanes))
-    y: Array = walker.go(lambda i: i, jnp.uint32(m), m, carry, visit, leave, lanes)[0]
+    y: Array = walker.go(lambda i: i, jnp.uint32(m), m, lanes, carry, visit, leave)[0]
     return y
 
 
@@ -217,8 +214,7 @@ def _zeros(shape: Sequence[int], dtype: Any, *like: Any) -> Array:
     return align_varying([jnp.zeros(tuple(shape), dtype), *jax.tree.leaves(like)])[0]  # type: ignore[no-any-return]
 
 
-@DENSE.kernel('jax_raw', *_PLATFORMS, supports=is_drawn)
-def dense(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
+def dense(*, spec: Spec, outs: Outs, most: int, **_: Any) -> Callable[..., Any]:
     """``out[row, col] = weight``, over all edges."""
 
     def kernel(*operands: Array) -> Array:
@@ -237,10 +233,17 @@ def dense(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
         grid = _zeros((m, n), out, params, arrays)
         if 0 in (m, n):
             return grid
-        result: Array = walker.go(lambda i: i, jnp.uint32(m), m, grid, visit)
+        result: Array = walker.go(lambda i: i, jnp.uint32(m), m, walker.lanes(most, m), grid, visit)
         return result
 
     return _over_levels(kernel, spec.levels, outs[0])
+
+
+for _platform, _most in LANES.items():
+    for _operator, _generator in ((PRODUCT, product), (DENSE, dense)):
+        _operator.kernel('jax_raw', _platform, supports=is_drawn)(
+            functools.partial(_generator, most=_most)
+        )
 
 
 @LISTING.kernel('jax_raw', *_PLATFORMS, supports=is_drawn)

@@ -139,9 +139,8 @@ def line_ns(rule, extent, columns):
     mantissa, shift, _ = rule
     if shift == U(0):
         return 0.0
-    down = np.int64(shift) - 32
-    passed = np.float64(mantissa) / np.float64(np.int64(1) << max(down, 0))
-    passed *= np.float64(np.int64(1) << max(-down, 0))
+    wide, narrow = np.int64(1) << max(0, 32 - int(shift)), np.int64(1) << max(0, int(shift) - 32)
+    passed = np.float64(mantissa) * np.float64(wide) / np.float64(narrow)
     return LINE_NS + extent / (passed + 1.0) * (EDGE_NS + columns // 4)
 
 
@@ -230,7 +229,8 @@ def keeper(layout: str) -> Any:
     @jit
     def thinned(s, i, j, state, t):
         key = mix(state + U(t + 1) * GAMMA)
-        return keep(s, i, j, np.uint32(draw(key, 1) >> U(32)))
+        word = np.uint32(draw(key, 1) >> U(32))
+        return keep(s, np.int64(i), np.int64(j), word)
 
     return thinned
 

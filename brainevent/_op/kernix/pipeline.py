@@ -115,7 +115,7 @@ def _module(job: Job, origin: Origin) -> CompiledModule:
 def _parts(request: Request) -> list[Part]:
     """Return the texts to be compiled."""
     several = isinstance(request.sources, Iterable) and not isinstance(request.sources, str | bytes)
-    given = list(request.sources) if several else [request.sources]
+    given: list[Any] = list(request.sources) if several else [request.sources]
     for part in given:
         expect(
             isinstance(part, str | Part),

@@ -77,6 +77,13 @@ class CheckError : public std::exception {
   Text text_;
 };
 
+inline void refuse_view(DType holds, const char* wanted, size_t bytes) {
+  Text text;
+  text << "an array of " << holds << " is read as " << wanted << " of " << bytes
+       << " bytes; convert it before the call, or dispatch on its dtype";
+  throw CheckError(text);
+}
+
 class CudaError : public CheckError {
  public:
   using CheckError::CheckError;

@@ -70,6 +70,26 @@ struct Complex {
 using complex64_t = Complex<float>;
 using complex128_t = Complex<double>;
 
+// Whether elements of a dtype can be read as T. Numbers must be what they are taken for; unsigned
+// integers, char, void and types of the user's are views of bits, and fit all.
+template <class T>
+constexpr bool can_view(DType holds) {
+  const bool whole = (holds >= DType::Int8 && holds <= DType::UInt64) || holds == DType::Bool;
+  if constexpr (std::is_same<T, float>::value) {
+    return holds == DType::Float32 || holds == DType::Complex64;
+  } else if constexpr (std::is_same<T, double>::value) {
+    return holds == DType::Float64 || holds == DType::Complex128;
+  } else if constexpr (std::is_same<T, bool>::value) {
+    return whole && dtype_size(holds) == 1;
+  } else if constexpr (std::is_integral<T>::value && std::is_signed<T>::value &&
+                       !std::is_same<T, char>::value) {
+    return whole && dtype_size(holds) == sizeof(T);
+  } else {
+    return true;
+  }
+}
+[[noreturn]] void refuse_view(DType holds, const char* wanted, size_t bytes);  // check.h
+
 constexpr int max_dimensions = 8;
 
 class Tensor {
@@ -89,6 +109,13 @@ class Tensor {
   BE_HOST_DEVICE void* data_ptr() const { return data_; }
   template <class T>
   BE_HOST_DEVICE T* data_ptr() const {
+#ifndef __CUDA_ARCH__  // on the GPU there is nobody to tell
+    using Element = std::remove_cv_t<T>;
+    if (!can_view<Element>(dtype_)) {
+      const bool real = std::is_floating_point<Element>::value;
+      refuse_view(dtype_, real ? "real numbers" : "signed integers", sizeof(Element));
+    }
+#endif
     return static_cast<T*>(data_);
   }
 

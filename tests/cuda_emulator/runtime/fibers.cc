@@ -97,7 +97,7 @@ char* stacks = nullptr;
 static std::vector<int> free_stacks;
 static void* host_stack_pointer;
 
-// One mapping for all; the lowest page of each stack stays closed, so that an overflow is noticed.
+// One mapping for all; the lowest page of each stack is closed, so that an overflow is noticed.
 void make_stacks() {
   if (stacks) return;
   const size_t bytes = kStackBytes * kMaxThreads;
@@ -105,8 +105,14 @@ void make_stacks() {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) abort();
   stacks = static_cast<char*>(memory);
-  for (size_t i = 0; i < kMaxThreads; i++)
-    mprotect(stacks + i * kStackBytes, page_bytes(), PROT_NONE);
+}
+
+// Closed when first used: a closed page costs two of the 65,530 mappings that a process may have,
+// and every library brings stacks of its own.
+static void close_below(int stack) {
+  static int closed = 0;
+  for (; closed <= stack; closed++)
+    mprotect(stacks + static_cast<size_t>(closed) * kStackBytes, page_bytes(), PROT_NONE);
 }
 
 void free_all_stacks() {
@@ -118,6 +124,7 @@ void free_all_stacks() {
 void start_thread(Thread& thread, void (*body)()) {
   thread.stack = free_stacks.back();
   free_stacks.pop_back();
+  close_below(thread.stack);
   char* top = stacks + static_cast<size_t>(thread.stack + 1) * kStackBytes;
   thread.stack_pointer = first_context(top, body);
 }

@@ -73,7 +73,8 @@ std::string place(void* return_address) {
   std::string at;
   int frames = 0;
   for (size_t from = 0, to; (to = lines.find('\n', from)) != std::string::npos; from = to + 1) {
-    std::string frame = lines.substr(from, lines.find_first_of(" \n", from) - from);
+    std::string frame = lines.substr(from, to - from);  // spaces may stand in the path
+    frame = frame.substr(0, frame.find(" (discriminator"));
     if (frame.find("/cuemu/") != std::string::npos || frame[0] == '?') continue;
     if (frames++ == 4) break;
     at += (at.empty() ? "" : " < ") + base_name(frame);
