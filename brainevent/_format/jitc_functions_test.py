@@ -14,11 +14,6 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=16).astype(np.float32), RNG.normal(size=11).astype(np.float32)
 
 
-@pytest.fixture(params=KINDS)
-def letter(request):
-    return request.param
-
-
 def function(name):
     return getattr(be, name)
 
@@ -27,8 +22,11 @@ def near(got, want):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize('corder', [False, True])
+@pytest.mark.parametrize(
+    ('letter', 'corder'), [('s', False), ('s', True), ('n', True), ('u', False)]
+)
 def test_functions_and_classes_have_the_same_matrix(letter, corder):
+    """All functions of constant weights, and some of the others, which are the same programs."""
     kind, params = KINDS[letter]
     A = function(f'JITC{kind}R')((*params, PROB, SEED), shape=SHAPE, corder=corder)
     D = np.asarray(A.todense())
@@ -36,12 +34,14 @@ def test_functions_and_classes_have_the_same_matrix(letter, corder):
     call = function(f'jit{letter}')
     near(call(*params, PROB, SEED, **options), D)
     near(call(*params, PROB, SEED, transpose=True, matrix_mode='mm', **options), D.T)
-    for prefix, count in (('', lambda x: x), ('binary_', lambda x: x > 0)):
+    prefixes = (('', lambda x: x), ('binary_', lambda x: x > 0))
+    for prefix, count in prefixes if letter == 's' else prefixes[:1]:
         mv, mm = (function(f'{prefix}jit{letter}{rank}') for rank in ('mv', 'mm'))
         near(mv(*params, PROB, X, SEED, **options), D @ count(X))
         near(mv(*params, PROB, Y, SEED, transpose=True, **options), D.T @ count(Y))
-        batch = np.stack([Y, -Y], 1)
-        near(mm(*params, PROB, batch, SEED, transpose=True, **options), D.T @ count(batch))
+        if letter == 's':
+            batch = np.stack([Y, -Y], 1)
+            near(mm(*params, PROB, batch, SEED, transpose=True, **options), D.T @ count(batch))
     scaled = function(f'jit{letter}mv_dt2t')
     row, col = np.nonzero(D)
     near(scaled(*params, PROB, Y, SEED, **options), (D * Y[:, None])[row, col])
