@@ -76,7 +76,7 @@ coomv: `shape` is not the shape of a matrix.
         be.KernelNotAvailableError,
         """\
 csrmv: backend 'fortran' is not available.
-    expected: one of 'numba', 'jax_raw'
+    expected: one of 'numba', 'jax_raw', 'cuda_raw', 'cusparse'
     got:      backend='fortran'
     remedy:   leave `backend` out, or pass one of these""",
     ),
