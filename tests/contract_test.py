@@ -16,9 +16,6 @@ from tests.contract.table import CHECKS
 for _part in ('products', 'edges', 'services'):
     importlib.import_module(f'tests.contract.{_part}')
 
-PENDING = set()
-"""Promised names that are not there yet; a name that has come must be taken out."""
-
 
 @pytest.fixture(autouse=True)
 def plain_jax():
@@ -28,16 +25,9 @@ def plain_jax():
 
 @pytest.mark.parametrize('name', sorted(CHECKS))
 def test_a_promised_name(name):
-    if name in PENDING:
-        assert not hasattr(be, name), f'{name} has come: take it out of PENDING'
-        pytest.skip('not there yet')
     CHECKS[name](name, getattr(be, name))
 
 
-def test_only_promised_names_are_pending():
-    assert set(CHECKS) >= PENDING
-
-
 def test_names_come_by_import_too():
-    for name in sorted(set(CHECKS) - PENDING):
+    for name in sorted(CHECKS):
         exec(f'from brainevent import {name}', {})

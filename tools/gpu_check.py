@@ -89,7 +89,7 @@ def build() -> Any:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    from brainevent._edge.kernels.cuda_units import every_unit
+    from tools.cuda_units import every_unit
 
     units, took = list(every_unit().items()), {}
     for name in ('cold', 'warm'):

@@ -28,13 +28,14 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from brainevent import NvccNotFoundError
-from brainevent._edge.kernels.cuda_units import SOURCES, every_unit
+from brainevent._edge.kernels.cuda_units import SOURCES
 from brainevent._op.kernix.cpptext import Part, Source
 from brainevent._op.kernix.nvcc import find_nvcc
 from brainevent._op.kernix.source import FunctionSpec, read_functions
 from brainevent._op.kernix.toolchain import include_dirs
 from brainevent._op.kernix.wrapper import wrapper_text
 from tests.cuda import drive
+from tools.cuda_units import every_unit
 
 ARCHITECTURES = ('80', '90', '100')
 # One unit of each operator and each walk, and one of each kind of number.

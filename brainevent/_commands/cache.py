@@ -63,7 +63,7 @@ def describe() -> str:
     folder = Path(be.get_cache_dir())
     if not folder.is_dir():
         return f'{folder}: not made yet'
-    kernels = cache._compiled(folder, None)
+    kernels = cache.compiled(folder, None)
     files = [file for path in kernels for file in ([path] if path.is_file() else path.rglob('*'))]
     size = sum(file.stat().st_size for file in files if file.is_file())
     return f'{folder}: {len(kernels)} compiled kernels, {size / 2**20:.1f} MiB'

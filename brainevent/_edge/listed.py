@@ -106,9 +106,8 @@ class Listed:
         op.def_transpose_rule(self._transpose)
         op.def_batching_rule(self._batch)
         op.def_tags(*sorted(plain.tags), 'compact')
-        for only, entry in PRODUCT._kernels:  # every backend serves it, if only without the list
-            if only in (None, layout.name):
-                op.def_kernel(**{**entry, 'kg': partial(self._search, entry['backend'])})
+        for entry in PRODUCT.kernels_for(layout):  # all serve it, if only without the list
+            op.def_kernel(**{**entry, 'kg': partial(self._search, entry['backend'])})
         LISTED.attach(op, layout)
         return op
 

@@ -71,6 +71,11 @@ def batch_shape(operands: Sequence[Array], levels: int) -> tuple[int, ...]:
     return tuple(next((n for n in level if n != 1), 1) for level in sizes)
 
 
+def own_parts(operands: Sequence[Array], levels: int) -> tuple[Any, ...]:
+    """Describe what one element of a batch has of each operand."""
+    return tuple(struct(x.shape[levels:], x.dtype) for x in operands)
+
+
 def sum_to(x: Array, shape: Sequence[int]) -> Array:
     """Sum the axes over which an operand was repeated, back to its own shape."""
     axes = tuple(k for k, n in enumerate(shape) if n == 1 and x.shape[k] != 1)
@@ -130,12 +135,15 @@ class EdgeOperator:
 
         return register
 
+    def kernels_for(self, layout: Layout) -> list[dict[str, Any]]:
+        """Return the kernels over a layout so far, as arguments of `XLACustomKernel.def_kernel`."""
+        return [entry for only, entry in self._kernels if only in (None, layout.name)]
+
     def attach(self, op: XLACustomKernel, layout: Layout) -> None:
         """Give a new primitive all kernels of this operator."""
         self._families.append((op, layout))
-        for only, entry in self._kernels:
-            if only in (None, layout.name):
-                op.def_kernel(**entry)
+        for entry in self.kernels_for(layout):
+            op.def_kernel(**entry)
         for observe in self.observers:
             observe(op)
 

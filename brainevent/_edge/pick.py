@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from brainevent._compat import is_undefined
 from brainevent._edge.doors import Door, raise_level
 from brainevent._edge.operands import as_array, check_structure, split_unit, with_unit
-from brainevent._edge.operator import EdgeOperator, Spec, batch_shape, struct, sum_to
+from brainevent._edge.operator import EdgeOperator, Spec, batch_shape, own_parts, struct, sum_to
 from brainevent._edge.product import Products
 from brainevent._error import ShapeError, expect
 from brainevent._op import XLACustomKernel, soften
@@ -150,8 +150,7 @@ class Picks(Door):
         operands = (x, *arrays, *ids)
         elements = len(ids) == 2
         if back:
-            own: Any = tuple(struct(a.shape[spec.levels :], a.dtype) for a in arrays)
-            core = (spec.layout.count(own, spec.shape),)
+            core: tuple[int, ...] = (spec.layout.count(own_parts(arrays, spec.levels), spec.shape),)
         else:
             core = (ids[0].shape[-1], *(() if elements else spec.extents[:1]))
         out = struct((*batch_shape(operands, spec.levels), *core), x.dtype)

@@ -23,10 +23,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-import jax
 import jax.numpy as jnp
 
 from brainevent._compat import is_tracer, is_undefined
+from brainevent._edge.doors import Door, raise_level
 from brainevent._edge.event import Event
 from brainevent._edge.layout import Layout
 from brainevent._edge.listed import Listed
@@ -43,6 +43,7 @@ from brainevent._edge.operator import (
     EdgeOperator,
     Spec,
     batch_shape,
+    own_parts,
     struct,
     sum_to,
 )
@@ -57,7 +58,7 @@ FAMILIES: dict[str, 'Products'] = {}
 """Every family by its stem. Conformance tests take their cases from here."""
 
 
-class Products:
+class Products(Door):
     """The named products of one layout and weight: {real, binary, masked} x {mv, mm}.
 
     Parameters
@@ -219,11 +220,6 @@ class Products:
 
         return run
 
-    @functools.lru_cache(maxsize=4096)  # noqa: B019 -- families live as long as the process
-    def _compiled(self, spec: Spec, backend: Any) -> Callable[..., Array]:
-        """Return the product as a compiled function of its own, for calls outside a program."""
-        return jax.jit(self._traced(spec, backend))
-
     def bind(
         self, params: Sequence[Any], arrays: Sequence[Any], x: Any, spec: Spec, backend: Any
     ) -> Array:
@@ -240,8 +236,7 @@ class Products:
         """Bind the primitive of a sample: one number for every edge."""
         operands = (*arrays, x, y)
         lead = batch_shape(operands, spec.levels)
-        own: Any = tuple(struct(a.shape[spec.levels :], a.dtype) for a in arrays)
-        count = self.layout.count(own, spec.shape)
+        count = self.layout.count(own_parts(arrays, spec.levels), spec.shape)
         op = self.samples[spec.event, x.ndim - spec.levels]
         out = struct((*lead, count), y.dtype)
         (result,) = op(*operands, outs=[out], spec=spec, backend=backend)
@@ -342,20 +337,12 @@ def _fold(x: Array, axis: int, spec: Spec) -> tuple[Array, tuple[int, ...], int]
     return x.reshape(x.shape[0], math.prod(batch)), batch, 1
 
 
-def _raise_level(operands: Sequence[Array], axes: Sequence[Any]) -> list[Array]:
-    """Give every operand one more leading axis, of length one where it has no batch."""
-    return [
-        x[None] if axis is None else jnp.moveaxis(x, axis, 0)
-        for x, axis in zip(operands, axes, strict=True)
-    ]
-
-
 def _batch(
     bind: Callable[..., Array], operands: Any, axes: Any, *, spec: Spec, backend: Any, **_: Any
 ) -> tuple[list[Array], list[int]]:
     params, arrays, x = spec.split(operands)
     if spec.levels or any(axis is not None for axis in axes[:-1]):
-        params, arrays, x = spec.split(_raise_level(operands, axes))
+        params, arrays, x = spec.split(raise_level(operands, axes))
         return [bind(params, arrays, x, spec.but(levels=spec.levels + 1), backend)], [0]
     rows = x.ndim == 2 or spec.rows
     folded, batch, axis = _fold(x, axes[-1], spec)
@@ -367,5 +354,5 @@ def _batch(
 def _batch_sample(
     sample: Callable[..., Array], operands: Any, axes: Any, *, spec: Spec, backend: Any, **_: Any
 ) -> tuple[list[Array], list[int]]:
-    *arrays, x, y = _raise_level(operands, axes)
+    *arrays, x, y = raise_level(operands, axes)
     return [sample(arrays, x, y, spec.but(levels=spec.levels + 1), backend)], [0]

@@ -150,10 +150,10 @@ def clear_cache(name: str | None = None) -> int:
     0
     """
     places = {Path(get_cache_dir()), *([_private] if _private else [])}
-    return sum(_remove(path) for place in places for path in _compiled(place, name))
+    return sum(_remove(path) for place in places for path in compiled(place, name))
 
 
-def _compiled(place: Path, name: str | None) -> list[Path]:
+def compiled(place: Path, name: str | None) -> list[Path]:
     """List what is ours in a folder: sealed files, and folders of libraries."""
     try:
         found = sorted(place.iterdir())

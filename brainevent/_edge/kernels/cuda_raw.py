@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``cuda_raw`` backend: which hand-written CUDA kernel serves which call."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,15 +9,16 @@ import jax.numpy as jnp
 
 from brainevent._edge.event import Event
 from brainevent._edge.kernels import dense
-from brainevent._edge.kernels.cuda_units import facts, kind_of, run, stored
+from brainevent._edge.kernels.cuda_units import Path, room_for_double, stored
 from brainevent._edge.kernels.jax_raw import _accumulator
 from brainevent._edge.kernels.listed import list_in_jax
+from brainevent._edge.kernels.numba_cpu import SPLIT_EDGES
 from brainevent._edge.kernels.pick import pick_reference
 from brainevent._edge.kernels.update import _update_reference as update_reference
 from brainevent._edge.layout import Layout, Twin
 from brainevent._edge.listed import COMPACT
 from brainevent._edge.mirror import MIRROR, by_sorting
-from brainevent._edge.operator import PRODUCT, SAMPLE, Spec, struct
+from brainevent._edge.operator import PRODUCT, SAMPLE, Spec, own_parts, struct
 from brainevent._edge.pick import PICK
 from brainevent._edge.scale import SCALE
 from brainevent._edge.update import CLIPPED, UPDATE
@@ -26,8 +26,8 @@ from brainevent._typing import Array
 
 Outs = Sequence[jax.ShapeDtypeStruct]
 
-SPLIT_EDGES = 1 << 23  # float32 sums that threads share are held in double beyond
 MOST_LEVELS = 6  # as in cuda/parts.cuh
+
 # ---- which walk ---------------------------------------------------------------------------------
 
 
@@ -36,35 +36,35 @@ def _twin(layout: Layout, columns: bool) -> Twin | None:
     return walk.cuda if walk else None
 
 
-def _product_walk(spec: Spec) -> tuple[Twin, bool] | None:
-    """Choose as the native kernels do: events scatter where they can, numbers gather.
-
-    The second value says that the walk goes along columns of the matrix.
-    """
+def _product_path(spec: Spec) -> Path:
+    """Choose as the native kernels do: events scatter where they can, numbers gather."""
     layout, along = spec.layout, not spec.transpose  # lines of the input are columns, or rows
     inward, outward = _twin(layout, along), _twin(layout, not along)
-    direct = (layout.walk if along else layout.cowalk) if outward else None
-    if outward and (inward is None or (not spec.event.skips and direct and direct.direct)):
-        return outward, not along
-    if inward:
-        return inward, along
-    return (layout.cuda_edge, False) if layout.cuda_edge else None
+    _, walk = layout.towards(spec.transpose)
+    direct = walk is not None and walk.direct
+    if outward and (inward is None or (not spec.event.skips and direct)):
+        return Path(outward, not along)
+    return Path(inward, along) if inward else _found(_any_path(spec))
 
 
-def _any_walk(spec: Spec, inward: bool = False) -> tuple[Twin, bool] | None:
-    """Choose a walk along rows, or with ``inward`` along lines of the input; else another."""
-    first = inward and not spec.transpose
+def _any_path(spec: Spec, first: bool = False) -> Path | None:
+    """Choose a walk along rows, or with ``first`` along columns; else another."""
     for columns in (first, not first):
         twin = _twin(spec.layout, columns)
         if twin:
-            return twin, columns
-    return (spec.layout.cuda_edge, False) if spec.layout.cuda_edge else None
+            return Path(twin, columns)
+    return Path(spec.layout.cuda_edge) if spec.layout.cuda_edge else None
+
+
+def _found(path: Path | None) -> Path:
+    assert path is not None  # `_has_twin` has looked
+    return path
 
 
 def _has_twin(*, spec: Spec, **_: Any) -> bool | str:
     if spec.levels >= MOST_LEVELS:
         return f'batches are nested more than {MOST_LEVELS - 1} deep'
-    if spec.weight.name == 'stored' and _any_walk(spec):
+    if spec.weight.name == 'stored' and _any_path(spec):
         return True
     return f'the layout {spec.layout.name!r} offers no CUDA walk'
 
@@ -76,29 +76,24 @@ def _has_twin(*, spec: Spec, **_: Any) -> bool | str:
 def product(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     """Gather or scatter; events in rows are a batch of vectors, numbers in rows are turned."""
     (out,) = outs
-    chosen = _product_walk(spec)
-    assert chosen is not None  # `_has_twin` has looked
-    twin, columns = chosen
+    path = _product_path(spec)
 
     def kernel(*operands: Array) -> list[Array]:
         params, arrays, x = spec.split(operands)
         w = params[0].astype(stored(params[0].dtype))
-        acc, levels, shape = _accumulator(w.dtype), spec.levels, out.shape
+        acc, shape, deeper = _accumulator(w.dtype), out.shape, spec
         x = spec.event.active(x) if spec.event is Event.BINARY else x.astype(acc)
-        edges = spec.layout.count(_core(arrays, levels), spec.shape)
-        used = [arrays[k] for k in twin.arrays]
+        edges = spec.layout.count(own_parts(arrays, spec.levels), spec.shape)
+        used = path.used(arrays)
         turned = spec.rows and not spec.event.skips
         if turned:
             x, shape = x.swapaxes(-1, -2), (*shape[:-2], shape[-1], shape[-2])
         elif spec.rows:
-            w, *used = (jnp.expand_dims(a, levels) for a in (w, *used))
-            levels += 1
-        split = acc == jnp.float32 and edges > SPLIT_EDGES
-        wide = struct((2 * size_of(shape) if split else 0,), jnp.uint32)
-        y, _ = run(
-            'product', twin, kind_of(w.dtype), [w, *used, x], [struct(shape, acc), wide],
-            **facts(spec, columns, levels),
-        )  # fmt: skip
+            w, *used = (jnp.expand_dims(a, spec.levels) for a in (w, *used))
+            deeper = spec.but(levels=spec.levels + 1)
+        wide = room_for_double(shape, acc == jnp.float32 and edges > SPLIT_EDGES)
+        outs = [struct(shape, acc), wide]
+        y, _ = path.run('product', w.dtype, [w, *used, x], outs, deeper)
         return [(y.swapaxes(-1, -2) if turned else y).astype(out.dtype)]
 
     return kernel
@@ -108,9 +103,7 @@ def product(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
 def sample(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     """Walk along rows unless edges have no order; a batch is summed in columns."""
     (out,) = outs
-    chosen = _any_walk(spec)
-    assert chosen is not None
-    twin, columns = chosen
+    path = _found(_any_path(spec))
 
     def kernel(*operands: Array) -> list[Array]:
         *arrays, x, y = operands
@@ -118,11 +111,8 @@ def sample(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
         x = spec.event.active(x) if spec.event is Event.BINARY else x.astype(acc)
         if spec.rows:
             x, y = x.swapaxes(-1, -2), y.swapaxes(-1, -2)
-        used = [arrays[k] for k in twin.arrays]
-        (value,) = run(
-            'sample', twin, kind_of(acc), [*used, x, y.astype(acc)], [struct(out.shape, acc)],
-            **facts(spec, columns, spec.levels),
-        )  # fmt: skip
+        operands = (*path.used(arrays), x, y.astype(acc))
+        (value,) = path.run('sample', acc, operands, [struct(out.shape, acc)], spec)
         return [value.astype(out.dtype)]
 
     return kernel
@@ -141,9 +131,7 @@ CLIPPED.kernel('cuda_raw', 'gpu', asdefault=True)(update_reference)
 def update(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     """Walk lines that fired if there are such lines, else ask every edge; in place."""
     (out,) = outs
-    chosen = _any_walk(spec, inward=True)
-    assert chosen is not None
-    twin, columns = chosen
+    path = _found(_any_path(spec, first=not spec.transpose))
 
     def kernel(w: Array, *operands: Array) -> list[Array]:
         clip = len(operands) - spec.edges == 3
@@ -151,11 +139,10 @@ def update(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
         acc = _accumulator(stored(w.dtype))
         w = jnp.broadcast_to(w.astype(acc), out.shape)  # memory of its own for every sample
         bounds = operands[-1].astype(acc) if clip else jnp.zeros((1,) * spec.levels + (2,), acc)
-        used = [arrays[k] for k in twin.arrays]
-        (value,) = run(
-            'update', twin, kind_of(acc),
-            [w, *used, spec.event.active(x), y.astype(acc), bounds], [struct(out.shape, acc)],
-            input_output_aliases={0: 0}, clip=clip, **facts(spec, columns, spec.levels),
+        operands = (w, *path.used(arrays), spec.event.active(x), y.astype(acc), bounds)
+        (value,) = path.run(
+            'update', acc, operands, [struct(out.shape, acc)], spec,
+            input_output_aliases={0: 0}, clip=clip,
         )  # fmt: skip
         return [value.astype(out.dtype)]
 
@@ -166,18 +153,13 @@ def update(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
 def scale(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     """Walk along rows unless edges have no order."""
     (out,) = outs
-    chosen = _any_walk(spec)
-    assert chosen is not None
-    twin, columns = chosen
+    path = _found(_any_path(spec))
 
     def kernel(w: Array, *operands: Array) -> list[Array]:
         *arrays, y = operands
         acc = _accumulator(stored(w.dtype))
-        used = [arrays[k] for k in twin.arrays]
-        (value,) = run(
-            'scale', twin, kind_of(acc), [w.astype(acc), *used, y.astype(acc)],
-            [struct(out.shape, acc)], **facts(spec, columns, spec.levels),
-        )  # fmt: skip
+        operands = (w.astype(acc), *path.used(arrays), y.astype(acc))
+        (value,) = path.run('scale', acc, operands, [struct(out.shape, acc)], spec)
         return [value.astype(out.dtype)]
 
     return kernel
@@ -187,46 +169,39 @@ def scale(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
 PICK.kernel('cuda_raw', 'gpu', asdefault=True)(pick_reference)
 
 
+def _lines_path(spec: Spec, elements: bool) -> Path | None:
+    """Choose the lines that are asked for; an element lies on two, of which one will do."""
+    along = not spec.transpose
+    for columns in (along, not along)[: 2 if elements else 1]:
+        twin = _twin(spec.layout, columns)
+        if twin:
+            return Path(twin, columns)
+    return None
+
+
 def _has_lines(*, spec: Spec, elements: bool, **_: Any) -> bool | str:
-    sides = (not spec.transpose, spec.transpose)[: 2 if elements else 1]
-    found = any(_twin(spec.layout, columns) for columns in sides)
-    return _has_twin(spec=spec) if found else 'there are no such lines'
+    return _has_twin(spec=spec) if _lines_path(spec, elements) else 'there are no such lines'
 
 
 @PICK.kernel('cuda_raw', 'gpu', supports=_has_lines)
 def pick(*, spec: Spec, outs: Outs, elements: bool, back: bool, **_: Any) -> Callable[..., Any]:
-    """Walk the lines that are asked for; an element lies on two, of which one will do."""
+    """Walk the lines that are asked for."""
     (out,) = outs
-    edges, columns = spec.edges, not spec.transpose
-    twin = _twin(spec.layout, columns)
-    turned = twin is None
-    if twin is None:
-        columns = spec.transpose
-        twin = _twin(spec.layout, columns)
-    assert twin is not None  # `_has_lines` has looked
-    chosen = twin
+    path = _found(_lines_path(spec, elements))
 
     def kernel(x: Array, *operands: Array) -> list[Array]:
-        arrays, ids = operands[:edges], operands[edges:]
-        i, j = (ids[0], ids[-1]) if not turned else (ids[-1], ids[0])
+        arrays, ids = operands[: spec.edges], operands[spec.edges :]
+        lines, ends = ids[0], ids[-1]
+        if path.columns is spec.transpose:  # the other line of an element
+            lines, ends = ends, lines
         acc = _accumulator(stored(x.dtype))
-        used = [arrays[k] for k in chosen.arrays]
-        (value,) = run(
-            'pick', chosen, kind_of(acc), [x.astype(acc), *used, i, j], [struct(out.shape, acc)],
-            elements=elements, back=back, **facts(spec, columns, spec.levels),
+        (value,) = path.run(
+            'pick', acc, [x.astype(acc), *path.used(arrays), lines, ends],
+            [struct(out.shape, acc)], spec, elements=elements, back=back,
         )  # fmt: skip
         return [value.astype(out.dtype)]
 
     return kernel
-
-
-def _core(arrays: Sequence[Array], levels: int) -> tuple[Any, ...]:
-    return tuple(struct(a.shape[levels:], a.dtype) for a in arrays)
-
-
-def size_of(shape: Sequence[int]) -> int:
-    """Return how many elements an array of a shape has."""
-    return int(functools.reduce(lambda a, b: a * b, shape, 1))
 
 
 # ---- what XLA has already -----------------------------------------------------------------------

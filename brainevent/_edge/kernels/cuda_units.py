@@ -6,22 +6,22 @@ and then found on disk.
 """
 
 import functools
-import itertools
+import math
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path as File
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from brainevent._edge.event import Event
-from brainevent._edge.layout import LAYOUTS, Twin
-from brainevent._edge.operator import Spec
-from brainevent._edge.weight import WEIGHTS, Weight
+from brainevent._edge.layout import Twin
+from brainevent._edge.operator import Spec, struct
 from brainevent._op.kernix import load_cuda_inline
 from brainevent._typing import Array
 
-STORED_OPERATORS = ('product', 'sample', 'update', 'scale', 'pick')
-SOURCES = Path(__file__).parent / 'cuda'
+SOURCES = File(__file__).parent / 'cuda'
 EVENTS = {Event.REAL: 0, Event.BINARY: 1, Event.MASKED: 2}
 
 # What the types of a unit are, and what it includes besides.
@@ -76,6 +76,7 @@ _MORE = {'update': {'clip': 'bool'}, 'pick': {'elements': 'bool', 'back': 'bool'
 _C_TYPES = {'int32': 'int32_t', 'int64': 'int64_t', 'bool': 'bool'}
 
 
+@functools.cache
 def unit_text(operator: str, twin: Twin, kind: str, weight: Twin | None = None) -> str:
     """Write the unit that instantiates an operator for a walk, a kind of number and a weight."""
     types, header = NUMBERS[kind]
@@ -107,73 +108,49 @@ def unit_text(operator: str, twin: Twin, kind: str, weight: Twin | None = None) 
     return '\n'.join(filter(None, lines)) + '\n'
 
 
-def every_unit() -> dict[str, str]:
-    """Return all units of the layouts that there are: operators, walks, weights, numbers."""
-    walks = [w.cuda for lay in LAYOUTS.values() for w in (lay.walk, lay.cowalk) if w]
-    twins = {t.struct: t for t in (*walks, *(lay.cuda_edge for lay in LAYOUTS.values())) if t}
-    units: dict[str, str] = {}
-    for operator, twin, kind in itertools.product(STORED_OPERATORS, twins.values(), NUMBERS):
-        if not (operator == 'pick' and twin.struct == 'be::Pairs'):  # needs lines
-            units[unit_name(operator, twin, kind)] = unit_text(operator, twin, kind)
-    drawn = {lay.draw.cuda.struct: lay.draw.cuda for lay in LAYOUTS.values()
-             if lay.draw and lay.draw.cuda}  # fmt: skip
-    weights = [w for w in WEIGHTS.values() if w.cuda and w.name != 'stored']
-    for twin, weight in itertools.product(drawn.values(), weights):
-        for operator, kind in itertools.product(('product', 'dense'), _sums(weight)):
-            name = unit_name(operator, twin, kind, weight.cuda)
-            units[name] = unit_text(operator, twin, kind, weight.cuda)
-    for twin in drawn.values():
-        units[unit_name('listing', twin, 'float')] = unit_text('listing', twin, 'float')
-    return units
-
-
-def _sums(weight: Weight) -> tuple[str, ...]:
-    """Return the kinds of numbers in which a drawn weight is computed."""
-    return (
-        ('float', 'double', 'complex') if weight.draws else ('float', 'double', 'complex', 'whole')
-    )
-
-
 def unit_name(operator: str, twin: Twin, kind: str, weight: Twin | None = None) -> str:
     """Return the name of a unit's module."""
     parts = [operator, twin.struct, *([weight.struct] if weight else []), kind]
     return '_'.join(part.removeprefix('be::') for part in parts)
 
 
-@functools.cache
-def _unit(operator: str, twin: Twin, kind: str, weight: Twin | None) -> str:
-    return unit_text(operator, twin, kind, weight)
+@dataclass(frozen=True)
+class Path:
+    """A walk as kernels take it: its CUDA C++, and whether it goes along columns of the matrix."""
+
+    twin: Twin
+    columns: bool = False
+
+    def used(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the structure arrays that the walk is made of."""
+        return [arrays[k] for k in self.twin.arrays]
+
+    def run(
+        self,
+        operator: str,
+        dtype: Any,
+        operands: Sequence[Array],
+        outs: Sequence[Any],
+        spec: Spec,
+        *,
+        weight: Twin | None = None,
+        **more: Any,
+    ) -> list[Array]:
+        """Call an operator for weights of a dtype; its unit is loaded, or built, now."""
+        kind = kind_of(dtype)
+        module = load_cuda_inline(
+            unit_name(operator, self.twin, kind, weight),
+            unit_text(operator, self.twin, kind, weight),
+            extra_include_paths=[str(SOURCES)],
+            auto_register=False,
+        )
+        values = EVENTS[spec.event], spec.levels, spec.transpose, self.columns, *spec.shape
+        told: dict[str, Any] = dict(zip(_CALL, values, strict=True))
+        call = module.function(operator)
+        result: list[Array] = call(*operands, outs=list(outs), **told, **more)
+        return result
 
 
-def run(
-    operator: str,
-    twin: Twin,
-    kind: str,
-    operands: Sequence[Array],
-    outs: Sequence[Any],
-    *,
-    weight: Twin | None = None,
-    **more: Any,
-) -> list[Array]:
-    """Call an operator of a unit, which is loaded, or built, now."""
-    module = load_cuda_inline(
-        unit_name(operator, twin, kind, weight),
-        _unit(operator, twin, kind, weight),
-        extra_include_paths=[str(SOURCES)],
-        auto_register=False,
-    )
-    result: list[Array] = module.function(operator)(*operands, outs=list(outs), **more)
-    return result
-
-
-def facts(spec: Spec, columns: bool, levels: int) -> dict[str, Any]:
-    """Return what a kernel is told besides its operands."""
-    rows, cols = spec.shape
-    return {
-        'event': EVENTS[spec.event],
-        'levels': levels,
-        'transpose': spec.transpose,
-        'along_columns': columns,
-        'rows': rows,
-        'cols': cols,
-    }
+def room_for_double(shape: Sequence[int], needed: bool) -> jax.ShapeDtypeStruct:
+    """Describe the result that holds sums in double, which nobody looks at; empty if not needed."""
+    return struct((2 * math.prod(shape) if needed else 0,), jnp.uint32)

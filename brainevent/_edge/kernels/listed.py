@@ -30,7 +30,7 @@ from brainevent._edge.kernels.numba_cpu import (
 )
 from brainevent._edge.layout import Layout, Walk, safe, within
 from brainevent._edge.listed import COMPACT, LISTED
-from brainevent._edge.operator import Spec, struct
+from brainevent._edge.operator import Spec, own_parts, struct
 from brainevent._op.numba_ffi import native
 from brainevent._typing import Array
 
@@ -194,8 +194,8 @@ def walk_lines(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
         params, (*arrays, ids, number), x = spec.split(operands)
         (w,) = params
         vector = x.ndim - spec.levels == 1
-        own: Any = tuple(struct(a.shape[spec.levels :], a.dtype) for a in arrays)
-        if not vector and spec.layout.count(own, spec.shape) >= SPLIT_EDGES:
+        edges = spec.layout.count(own_parts(arrays, spec.levels), spec.shape)
+        if not vector and edges >= SPLIT_EDGES:
             y: list[Array] = numba_cpu.product(spec=spec, outs=outs)(w, *arrays, x)
             return y
         half = w.dtype.name if w.dtype.name in _HALVES else None

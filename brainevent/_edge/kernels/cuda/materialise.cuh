@@ -27,17 +27,11 @@ struct Filled {
 // A warp fills a row.
 template <class P>
 __global__ void fill_rows(Levels levels, P whole) {
-  const int lane = threadIdx.x & 31;
-  const int64_t warps = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / 32);
-  const int64_t warp = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / 32;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t row = warp; row < p.walk.extents.lines; row += warps) {
-      p.walk.visit(row, lane, 32, [&](int64_t col, int64_t tag) {
-        p.out[row * p.walk.extents.others + col] = p.weight.at(tag);
-      });
-    }
-  }
+  share<32>(levels, whole, whole.walk.extents.lines, [&](const P& p, int64_t row) {
+    p.walk.visit(row, threadIdx.x & 31, 32, [&](int64_t col, int64_t tag) {
+      p.out[row * p.walk.extents.others + col] = p.weight.at(tag);
+    });
+  });
 }
 
 // out[row, col] = the weight of every edge, zero elsewhere.
@@ -50,12 +44,11 @@ void dense(const BE::Tensor& w, std::initializer_list<BE::Tensor> arrays, const 
   const Walk walk(arrays.begin(), call);
   const Levels levels = levels_of(call.levels, w, arrays, out);
   constexpr int T = Limits::THREADS;
-  const dim3 grid(blocks(call.rows, T / 32), blocks(levels.samples, 1, Limits::LAYERS));
   with_type(List{}, w, [&](auto type) {
     using A = typename decltype(type)::type;
     const Filled<Walk, Weight<A>> p{walk, Weight<A>(w, call.levels),
                                     static_cast<A*>(out.data_ptr())};
-    fill_rows<<<grid, T, 0, stream>>>(levels, p);
+    fill_rows<<<grid_for<32>(call.rows, levels), T, 0, stream>>>(levels, p);
   });
   BE_CHECK_KERNEL_LAUNCH();
 }
@@ -86,24 +79,19 @@ struct Listing {
 
 template <class P>
 __global__ void list_rows(Levels levels, P whole) {
-  const int64_t threads = static_cast<int64_t>(gridDim.x) * Limits::THREADS;
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t row = thread; row < p.walk.extents.lines; row += threads) {
-      int64_t at = p.ptr[row];
-      const int64_t first = at;
-      p.walk.visit(row, 0, 1, [&](int64_t col, int64_t key) {
-        if (inside(at, p.size)) {
-          p.col[at] = static_cast<int32_t>(col);
-          p.high[at] = static_cast<uint32_t>(static_cast<uint64_t>(key) >> 32);
-          p.low[at] = static_cast<uint32_t>(static_cast<uint64_t>(key) & drawn::LOW);
-        }
-        at++;
-      });
-      p.count[row] = static_cast<int32_t>(at - first);
-    }
-  }
+  share<1>(levels, whole, whole.walk.extents.lines, [&](const P& p, int64_t row) {
+    const int64_t first = p.ptr[row];
+    int64_t at = first;
+    p.walk.visit(row, 0, 1, [&](int64_t col, int64_t key) {
+      if (inside(at, p.size)) {
+        p.col[at] = static_cast<int32_t>(col);
+        p.high[at] = static_cast<uint32_t>(static_cast<uint64_t>(key) >> 32);
+        p.low[at] = static_cast<uint32_t>(static_cast<uint64_t>(key) & drawn::LOW);
+      }
+      at++;
+    });
+    p.count[row] = static_cast<int32_t>(at - first);
+  });
 }
 
 // The number of edges of every row; column and key of the edges that the list has room for.
@@ -119,9 +107,7 @@ void listing(std::initializer_list<BE::Tensor> arrays, const BE::Tensor& ptr,
                         count.data_ptr<int32_t>(), col.data_ptr<int32_t>(),
                         high.data_ptr<uint32_t>(), low.data_ptr<uint32_t>(),
                         col.size(call.levels)};
-  constexpr int T = Limits::THREADS;
-  list_rows<<<dim3(blocks(call.rows, T), blocks(levels.samples, 1, Limits::LAYERS)), T, 0,
-              stream>>>(levels, p);
+  list_rows<<<grid_for<1>(call.rows, levels), Limits::THREADS, 0, stream>>>(levels, p);
   BE_CHECK_KERNEL_LAUNCH();
 }
 

@@ -79,6 +79,26 @@ Levels levels_of(int axes, const Operands&... operands) {
   return levels;
 }
 
+// ---- sharing out ------------------------------------------------------------------------------
+
+// The grid for n pieces of work of every sample, each for LANES threads together.
+template <int LANES>
+dim3 grid_for(int64_t n, const Levels& levels) {
+  return dim3(blocks(n, Limits::THREADS / LANES), blocks(levels.samples, 1, Limits::LAYERS));
+}
+
+// Call `f(p, i)` for all i below n and `p = whole.at(levels, sample)` for all samples. The LANES
+// threads that share a piece of work call together.
+template <int LANES, class P, class F>
+__device__ __forceinline__ void share(const Levels& levels, const P& whole, int64_t n, F&& f) {
+  const int64_t groups = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / LANES);
+  const int64_t group = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / LANES;
+  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
+    const P p = whole.at(levels, sample);
+    for (int64_t i = group; i < n; i += groups) f(p, i);
+  }
+}
+
 // ---- indices -----------------------------------------------------------------------------------
 
 // Signed integers of 32 or 64 bits. A branch that all threads take alike costs less than a second

@@ -38,48 +38,56 @@ struct Product {
 
 // ---- gather ------------------------------------------------------------------------------------
 
+template <class P>
+using Total = std::remove_reference_t<decltype(*P::y)>;
+
 template <int LANES, class P>
 __global__ void gather_vector(Levels levels, P whole) {
   const int lane = threadIdx.x % LANES;
-  const int64_t groups = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / LANES);
-  const int64_t group = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / LANES;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t line = group; line < p.walk.extents.lines; line += groups) {
-      Adder<std::remove_reference_t<decltype(*p.y)>> sum;
-      p.walk.visit(line, lane, LANES, [&](int64_t far, int64_t tag) {
-        if (p.x.on(far)) sum.add(p.term(far, tag));
-      });
-      auto total = sum.value();
-      if constexpr (LANES == 32) total = warp_sum(total);
-      if constexpr (LANES > 32) total = block_sum<LANES>(total);
-      if (lane == 0) p.y[line] = total;
-    }
-  }
+  share<LANES>(levels, whole, whole.walk.extents.lines, [&](const P& p, int64_t line) {
+    Adder<Total<P>> sum;
+    p.walk.visit(line, lane, LANES, [&](int64_t far, int64_t tag) {
+      if (p.x.on(far)) sum.add(p.term(far, tag));
+    });
+    auto total = sum.value();
+    if constexpr (LANES == 32) total = warp_sum(total);
+    if constexpr (LANES > 32) total = block_sum<LANES>(total);
+    if (lane == 0) p.y[line] = total;
+  });
 }
 
-// A warp takes a line and up to 32 columns: `side` lanes have a column each, the rest share edges.
-template <class P>
-__global__ void gather_columns(Levels levels, P whole, int64_t columns, int side) {
-  const int lane = threadIdx.x & 31, edge_lane = lane / side, edge_lanes = 32 / side;
-  const int64_t tiles = (columns + side - 1) / side;
-  const int64_t warps = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / 32);
-  const int64_t warp = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / 32;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t item = warp; item < p.walk.extents.lines * tiles; item += warps) {
-      const int64_t line = item / tiles, column = item % tiles * side + lane % side;
-      Adder<std::remove_reference_t<decltype(*p.y)>> sum;
-      if (column < columns) {
-        p.walk.visit(line, edge_lane, edge_lanes, [&](int64_t far, int64_t tag) {
-          const int64_t element = far * columns + column;
-          if (p.x.on(element)) sum.add(p.term(element, tag));
-        });
-      }
-      const auto total = warp_sum(sum.value(), side);
-      if (edge_lane == 0 && column < columns) p.y[line * columns + column] = total;
-    }
+// Up to 32 columns for a warp: `side` lanes have a column each, the rest share edges.
+struct Tiles {
+  int64_t columns, count;
+  int side;
+
+  explicit Tiles(int64_t columns_) : columns(columns_), side(1) {
+    while (side < columns && side < 32) side *= 2;
+    count = (columns + side - 1) / side;
   }
+  __device__ __forceinline__ int64_t line(int64_t item) const { return item / count; }
+  __device__ __forceinline__ int64_t column(int64_t item) const {
+    return item % count * side + (threadIdx.x & 31) % side;
+  }
+  __device__ __forceinline__ int edge_lane() const { return (threadIdx.x & 31) / side; }
+  __device__ __forceinline__ int edge_lanes() const { return 32 / side; }
+};
+
+template <class P>
+__global__ void gather_columns(Levels levels, P whole, Tiles tiles) {
+  const int64_t items = whole.walk.extents.lines * tiles.count, columns = tiles.columns;
+  share<32>(levels, whole, items, [&](const P& p, int64_t item) {
+    const int64_t line = tiles.line(item), column = tiles.column(item);
+    Adder<Total<P>> sum;
+    if (column < columns) {
+      p.walk.visit(line, tiles.edge_lane(), tiles.edge_lanes(), [&](int64_t far, int64_t tag) {
+        const int64_t element = far * columns + column;
+        if (p.x.on(element)) sum.add(p.term(element, tag));
+      });
+    }
+    const auto total = warp_sum(sum.value(), tiles.side);
+    if (tiles.edge_lane() == 0 && column < columns) p.y[line * columns + column] = total;
+  });
 }
 
 // ---- scatter -----------------------------------------------------------------------------------
@@ -100,40 +108,29 @@ __global__ void scatter_vector(Levels levels, P whole) {
 }
 
 template <class P>
-__global__ void scatter_columns(Levels levels, P whole, int64_t columns, int side) {
-  const int lane = threadIdx.x & 31, edge_lane = lane / side, edge_lanes = 32 / side;
-  const int64_t tiles = (columns + side - 1) / side;
-  const int64_t warps = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / 32);
-  const int64_t warp = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / 32;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t item = warp; item < p.walk.extents.lines * tiles; item += warps) {
-      const int64_t line = item / tiles, column = item % tiles * side + lane % side;
-      const int64_t element = line * columns + column;
-      if (column >= columns || !p.x.on(element)) continue;
-      p.walk.visit(line, edge_lane, edge_lanes, [&](int64_t far, int64_t tag) {
-        add_to(&p.y[far * columns + column], p.term(element, tag));
-      });
-    }
-  }
+__global__ void scatter_columns(Levels levels, P whole, Tiles tiles) {
+  const int64_t items = whole.walk.extents.lines * tiles.count, columns = tiles.columns;
+  share<32>(levels, whole, items, [&](const P& p, int64_t item) {
+    const int64_t line = tiles.line(item), column = tiles.column(item);
+    const int64_t element = line * columns + column;
+    if (column >= columns || !p.x.on(element)) return;
+    p.walk.visit(line, tiles.edge_lane(), tiles.edge_lanes(), [&](int64_t far, int64_t tag) {
+      add_to(&p.y[far * columns + column], p.term(element, tag));
+    });
+  });
 }
 
 // ---- edges without order -----------------------------------------------------------------------
 
 template <class P>
 __global__ void scatter_pairs(Levels levels, P whole, Call call, int64_t columns) {
-  const int64_t threads = static_cast<int64_t>(gridDim.x) * Limits::THREADS;
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t item = thread; item < p.walk.edges * columns; item += threads) {
-      const int64_t edge = item / columns, column = item % columns;
-      int64_t source, target;
-      if (!p.walk.ends(edge, call, source, target)) continue;
-      const int64_t element = source * columns + column;
-      if (p.x.on(element)) add_to(&p.y[target * columns + column], p.term(element, edge));
-    }
-  }
+  share<1>(levels, whole, whole.walk.edges * columns, [&](const P& p, int64_t item) {
+    const int64_t edge = item / columns, column = item % columns;
+    int64_t source, target;
+    if (!p.walk.ends(edge, call, source, target)) return;
+    const int64_t element = source * columns + column;
+    if (p.x.on(element)) add_to(&p.y[target * columns + column], p.term(element, edge));
+  });
 }
 
 // ---- launching ---------------------------------------------------------------------------------
@@ -145,29 +142,19 @@ __global__ void narrow(const From* from, To* to, int64_t n) {
   for (; i < n; i += threads) to[i] = static_cast<To>(from[i]);
 }
 
-// The smallest power of two that holds n columns, at most a warp.
-inline int lanes_for(int64_t n) {
-  int side = 1;
-  while (side < n && side < 32) side *= 2;
-  return side;
-}
-
 template <class P>
 void launch_gather(const Levels& levels, const P& p, int64_t columns, cudaStream_t stream) {
   const int64_t lines = p.walk.extents.lines, mean = p.walk.mean();
   constexpr int T = Limits::THREADS;
-  const unsigned layers = blocks(levels.samples, 1, Limits::LAYERS);
   if (columns > 0) {
-    const int side = lanes_for(columns);
-    const int64_t tiles = (columns + side - 1) / side;
-    gather_columns<<<dim3(blocks(lines * tiles, T / 32), layers), T, 0, stream>>>(levels, p,
-                                                                                columns, side);
+    const Tiles tiles(columns);
+    gather_columns<<<grid_for<32>(lines * tiles.count, levels), T, 0, stream>>>(levels, p, tiles);
   } else if (mean < Limits::WARP_FROM) {
-    gather_vector<1><<<dim3(blocks(lines, T), layers), T, 0, stream>>>(levels, p);
+    gather_vector<1><<<grid_for<1>(lines, levels), T, 0, stream>>>(levels, p);
   } else if (mean < Limits::BLOCK_FROM) {
-    gather_vector<32><<<dim3(blocks(lines, T / 32), layers), T, 0, stream>>>(levels, p);
+    gather_vector<32><<<grid_for<32>(lines, levels), T, 0, stream>>>(levels, p);
   } else {
-    gather_vector<T><<<dim3(blocks(lines, 1), layers), T, 0, stream>>>(levels, p);
+    gather_vector<T><<<grid_for<T>(lines, levels), T, 0, stream>>>(levels, p);
   }
 }
 
@@ -175,19 +162,17 @@ template <class P>
 void launch_scatter(const Levels& levels, const P& p, int64_t columns, cudaStream_t stream) {
   const int64_t lines = p.walk.extents.lines, mean = p.walk.mean();
   constexpr int T = Limits::THREADS;
-  const unsigned layers = blocks(levels.samples, 1, Limits::LAYERS), along = blocks(lines, T);
+  dim3 grid = grid_for<1>(lines, levels);  // a block lists as many lines as it has threads
   if (columns > 0) {
-    const int side = lanes_for(columns);
-    const int64_t tiles = (columns + side - 1) / side;
-    scatter_columns<<<dim3(blocks(lines * tiles, T / 32), layers), T, 0, stream>>>(levels, p,
-                                                                                 columns, side);
+    const Tiles tiles(columns);
+    scatter_columns<<<grid_for<32>(lines * tiles.count, levels), T, 0, stream>>>(levels, p, tiles);
   } else if (mean < Limits::WARP_FROM) {
-    scatter_vector<1><<<dim3(along, layers), T, 0, stream>>>(levels, p);
+    scatter_vector<1><<<grid, T, 0, stream>>>(levels, p);
   } else if (mean < Limits::BLOCK_FROM) {
-    scatter_vector<32><<<dim3(along, layers), T, 0, stream>>>(levels, p);
+    scatter_vector<32><<<grid, T, 0, stream>>>(levels, p);
   } else {
-    const unsigned share = blocks(mean, 4 * T, Limits::SHARERS);
-    scatter_vector<T><<<dim3(along, layers, share), T, 0, stream>>>(levels, p);
+    grid.z = blocks(mean, 4 * T, Limits::SHARERS);
+    scatter_vector<T><<<grid, T, 0, stream>>>(levels, p);
   }
 }
 
@@ -209,9 +194,8 @@ void product(const BE::Tensor& w, std::initializer_list<BE::Tensor> arrays, cons
   const auto run = [&](const auto& p) {
     if constexpr (std::is_same_v<Walk, Pairs>) {
       const int64_t side = columns > 0 ? columns : 1;
-      const dim3 grid(blocks(walk.edges * side, Limits::THREADS),
-                      blocks(levels.samples, 1, Limits::LAYERS));
-      scatter_pairs<<<grid, Limits::THREADS, 0, stream>>>(levels, p, call, side);
+      scatter_pairs<<<grid_for<1>(walk.edges * side, levels), Limits::THREADS, 0, stream>>>(
+          levels, p, call, side);
     } else {
       launch_scatter(levels, p, columns, stream);
     }

@@ -34,31 +34,20 @@ struct Sample {
 template <int LANES, class P>
 __global__ void sample_lines(Levels levels, P whole, int64_t columns, bool inward) {
   const int lane = threadIdx.x % LANES;
-  const int64_t groups = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / LANES);
-  const int64_t group = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / LANES;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t line = group; line < p.walk.extents.lines; line += groups) {
-      if (inward && columns == 1 && !p.x.on(line)) continue;
-      p.walk.visit(line, lane, LANES, [&](int64_t far, int64_t tag) {
-        put(&p.out[tag], inward ? p.value(line, far, columns) : p.value(far, line, columns));
-      });
-    }
-  }
+  share<LANES>(levels, whole, whole.walk.extents.lines, [&](const P& p, int64_t line) {
+    if (inward && columns == 1 && !p.x.on(line)) return;
+    p.walk.visit(line, lane, LANES, [&](int64_t far, int64_t tag) {
+      put(&p.out[tag], inward ? p.value(line, far, columns) : p.value(far, line, columns));
+    });
+  });
 }
 
 template <class P>
 __global__ void sample_pairs(Levels levels, P whole, Call call, int64_t columns) {
-  const int64_t threads = static_cast<int64_t>(gridDim.x) * Limits::THREADS;
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t edge = thread; edge < p.walk.edges; edge += threads) {
-      int64_t source, target;
-      if (p.walk.ends(edge, call, source, target))
-        p.out[edge] = p.value(source, target, columns);
-    }
-  }
+  share<1>(levels, whole, whole.walk.edges, [&](const P& p, int64_t edge) {
+    int64_t source, target;
+    if (p.walk.ends(edge, call, source, target)) p.out[edge] = p.value(source, target, columns);
+  });
 }
 
 // out = the sample.
@@ -73,7 +62,6 @@ void sample(std::initializer_list<BE::Tensor> arrays, const BE::Tensor& x, const
   const Walk walk(arrays.begin(), call);
   const int64_t lines = call.extents().lines;
   const Levels levels = levels_of(axes, arrays, x, y, out);
-  const unsigned layers = blocks(levels.samples, 1, Limits::LAYERS);
   constexpr int T = Limits::THREADS;
   with_type(List{}, y, [&](auto type) {
     using A = typename decltype(type)::type;
@@ -81,14 +69,13 @@ void sample(std::initializer_list<BE::Tensor> arrays, const BE::Tensor& x, const
       const Sample<Walk, decltype(events), A> p{walk, events, static_cast<const A*>(y.data_ptr()),
                                                 static_cast<A*>(out.data_ptr())};
       if constexpr (std::is_same_v<Walk, Pairs>) {
-        sample_pairs<<<dim3(blocks(walk.edges, T), layers), T, 0, stream>>>(
-            levels, p, call, columns);
+        sample_pairs<<<grid_for<1>(walk.edges, levels), T, 0, stream>>>(levels, p, call, columns);
       } else if (walk.mean() < Limits::WARP_FROM) {
-        sample_lines<1><<<dim3(blocks(lines, T), layers), T, 0, stream>>>(
-            levels, p, columns, call.inward());
+        sample_lines<1><<<grid_for<1>(lines, levels), T, 0, stream>>>(levels, p, columns,
+                                                                     call.inward());
       } else {
-        sample_lines<32><<<dim3(blocks(lines, T / 32), layers), T, 0, stream>>>(
-            levels, p, columns, call.inward());
+        sample_lines<32><<<grid_for<32>(lines, levels), T, 0, stream>>>(levels, p, columns,
+                                                                       call.inward());
       }
     });
   });

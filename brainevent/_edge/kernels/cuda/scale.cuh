@@ -26,29 +26,19 @@ struct Scale {
 template <int LANES, class P>
 __global__ void scale_lines(Levels levels, P whole, bool inward) {
   const int lane = threadIdx.x % LANES;
-  const int64_t groups = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / LANES);
-  const int64_t group = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / LANES;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t line = group; line < p.walk.extents.lines; line += groups) {
-      p.walk.visit(line, lane, LANES, [&](int64_t far, int64_t tag) {
-        put(&p.out[tag], p.w[tag] * p.y[inward ? far : line]);
-      });
-    }
-  }
+  share<LANES>(levels, whole, whole.walk.extents.lines, [&](const P& p, int64_t line) {
+    p.walk.visit(line, lane, LANES, [&](int64_t far, int64_t tag) {
+      put(&p.out[tag], p.w[tag] * p.y[inward ? far : line]);
+    });
+  });
 }
 
 template <class P>
 __global__ void scale_pairs(Levels levels, P whole, Call call) {
-  const int64_t threads = static_cast<int64_t>(gridDim.x) * Limits::THREADS;
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t edge = thread; edge < p.walk.edges; edge += threads) {
-      int64_t source, target;
-      if (p.walk.ends(edge, call, source, target)) p.out[edge] = p.w[edge] * p.y[target];
-    }
-  }
+  share<1>(levels, whole, whole.walk.edges, [&](const P& p, int64_t edge) {
+    int64_t source, target;
+    if (p.walk.ends(edge, call, source, target)) p.out[edge] = p.w[edge] * p.y[target];
+  });
 }
 
 // out = w, each times the number at its target.
@@ -61,19 +51,17 @@ void scale(const BE::Tensor& w, std::initializer_list<BE::Tensor> arrays, const 
   const Walk walk(arrays.begin(), call);
   const int64_t lines = call.extents().lines;
   const Levels levels = levels_of(call.levels, w, arrays, y, out);
-  const unsigned layers = blocks(levels.samples, 1, Limits::LAYERS);
   constexpr int T = Limits::THREADS;
   with_type(List{}, w, [&](auto type) {
     using A = typename decltype(type)::type;
     const Scale<Walk, A> p{walk, static_cast<const A*>(w.data_ptr()),
                            static_cast<const A*>(y.data_ptr()), static_cast<A*>(out.data_ptr())};
     if constexpr (std::is_same_v<Walk, Pairs>) {
-      scale_pairs<<<dim3(blocks(walk.edges, T), layers), T, 0, stream>>>(levels, p, call);
+      scale_pairs<<<grid_for<1>(walk.edges, levels), T, 0, stream>>>(levels, p, call);
     } else if (walk.mean() < Limits::WARP_FROM) {
-      scale_lines<1><<<dim3(blocks(lines, T), layers), T, 0, stream>>>(levels, p, call.inward());
+      scale_lines<1><<<grid_for<1>(lines, levels), T, 0, stream>>>(levels, p, call.inward());
     } else {
-      scale_lines<32>
-          <<<dim3(blocks(lines, T / 32), layers), T, 0, stream>>>(levels, p, call.inward());
+      scale_lines<32><<<grid_for<32>(lines, levels), T, 0, stream>>>(levels, p, call.inward());
     }
   });
   BE_CHECK_KERNEL_LAUNCH();

@@ -57,30 +57,19 @@ __global__ void update_lines(Levels levels, P whole) {
 // The far ends fired: every edge is asked.
 template <class P>
 __global__ void update_against_lines(Levels levels, P whole) {
-  const int lane = threadIdx.x & 31;
-  const int64_t warps = static_cast<int64_t>(gridDim.x) * (Limits::THREADS / 32);
-  const int64_t warp = (static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x) / 32;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t line = warp; line < p.walk.extents.lines; line += warps) {
-      p.walk.visit(line, lane, 32, [&](int64_t far, int64_t tag) {
-        if (p.x.on(far)) p.add(tag, line);
-      });
-    }
-  }
+  share<32>(levels, whole, whole.walk.extents.lines, [&](const P& p, int64_t line) {
+    p.walk.visit(line, threadIdx.x & 31, 32, [&](int64_t far, int64_t tag) {
+      if (p.x.on(far)) p.add(tag, line);
+    });
+  });
 }
 
 template <class P>
 __global__ void update_pairs(Levels levels, P whole, Call call) {
-  const int64_t threads = static_cast<int64_t>(gridDim.x) * Limits::THREADS;
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * Limits::THREADS + threadIdx.x;
-  for (int64_t sample = blockIdx.y; sample < levels.samples; sample += gridDim.y) {
-    const P p = whole.at(levels, sample);
-    for (int64_t edge = thread; edge < p.walk.edges; edge += threads) {
-      int64_t source, target;
-      if (p.walk.ends(edge, call, source, target) && p.x.on(source)) p.add(edge, target);
-    }
-  }
+  share<1>(levels, whole, whole.walk.edges, [&](const P& p, int64_t edge) {
+    int64_t source, target;
+    if (p.walk.ends(edge, call, source, target) && p.x.on(source)) p.add(edge, target);
+  });
 }
 
 // w, in place, plus the trace where the source fired.
@@ -94,7 +83,6 @@ void update(std::initializer_list<BE::Tensor> arrays, const BE::Tensor& x, const
   const Walk walk(arrays.begin(), call);
   const int64_t lines = call.extents().lines;
   const Levels levels = levels_of(axes, arrays, x, y, bounds, w);
-  const unsigned layers = blocks(levels.samples, 1, Limits::LAYERS);
   constexpr int T = Limits::THREADS;
   with_type(List{}, w, [&](auto type) {
     using A = typename decltype(type)::type;
@@ -102,14 +90,13 @@ void update(std::initializer_list<BE::Tensor> arrays, const BE::Tensor& x, const
                             static_cast<const A*>(bounds.data_ptr()), clip,
                             static_cast<A*>(w.data_ptr())};
     if constexpr (std::is_same_v<Walk, Pairs>) {
-      update_pairs<<<dim3(blocks(walk.edges, T), layers), T, 0, stream>>>(levels, p, call);
+      update_pairs<<<grid_for<1>(walk.edges, levels), T, 0, stream>>>(levels, p, call);
     } else if (!call.inward()) {
-      update_against_lines<<<dim3(blocks(lines, T / 32), layers), T, 0, stream>>>(levels,
-                                                                                          p);
+      update_against_lines<<<grid_for<32>(lines, levels), T, 0, stream>>>(levels, p);
     } else if (walk.mean() < Limits::BLOCK_FROM) {
-      update_lines<32><<<dim3(blocks(lines, T), layers), T, 0, stream>>>(levels, p);
+      update_lines<32><<<grid_for<1>(lines, levels), T, 0, stream>>>(levels, p);
     } else {
-      update_lines<T><<<dim3(blocks(lines, T), layers), T, 0, stream>>>(levels, p);
+      update_lines<T><<<grid_for<1>(lines, levels), T, 0, stream>>>(levels, p);
     }
   });
   BE_CHECK_KERNEL_LAUNCH();
