@@ -7,6 +7,7 @@ long list of edges is split by edges instead, into buffers that are then summed.
 
 from typing import Any
 
+from brainevent._edge.kernels.numba_lines import matrix_extents
 from brainevent._edge.kernels.numba_parts import (
     PARALLEL_EDGES,
     PRIVATE_SHIFT,
@@ -23,7 +24,6 @@ from brainevent._edge.kernels.numba_parts import (
     weight_reader,
     whole,
 )
-from brainevent._edge.kernels.numba_product import _matrix_extents
 from brainevent._edge.layout import LAYOUTS
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
@@ -117,7 +117,7 @@ def _edges_adder(layout: str, transpose: bool, event: str, one: bool, half: str 
 
 def _columns_plan(layout: str, transpose: bool, event: str) -> Any:
     """Make the plan: columns for each thread, or buffers for a very long list of edges."""
-    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    extents, count = matrix_extents(transpose), edge_count(LAYOUTS[layout])
     # the part of all additions that events are likely to ask
     share = 20 if event == 'BINARY' else 1
 
@@ -145,7 +145,7 @@ def scatter_columns(
     walk = LAYOUTS[layout].towards(transpose)[0]
     make, split = (_lines_adder, line_splitter(line(walk))) if walk else (_edges_adder, split_edges)
     add = make(layout, transpose, event, one, half)
-    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    extents, count = matrix_extents(transpose), edge_count(LAYOUTS[layout])
     plan = _columns_plan(layout, transpose, event)
 
     @whole

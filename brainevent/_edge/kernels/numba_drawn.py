@@ -26,6 +26,7 @@ from brainevent._edge.kernels.numba_draw import (
     walker,
     weighted_walker,
 )
+from brainevent._edge.kernels.numba_lines import active_lines
 from brainevent._edge.kernels.numba_parts import (
     PRIVATE_SHIFT,
     WAKE_NS,
@@ -36,7 +37,6 @@ from brainevent._edge.kernels.numba_parts import (
     whole,
     worth_buffers,
 )
-from brainevent._edge.kernels.numba_product import _active_lines
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
 from brainevent._op.numba_ffi.intrinsics import NATIVE
@@ -85,7 +85,7 @@ def _scatter_element(layout: str, weight: str, event: str, dtype: str) -> Any:
         (rule, root, part, n, s), w, y, active = args
         walk(0, rule, draw(root, i), part, n, i, s, w, (element, y))
 
-    return _active_lines(event, visit, jit(lambda i, args: None))
+    return active_lines(event, visit, jit(lambda i, args: None))
 
 
 def _scatter_row(layout: str, weight: str, event: str, dtype: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from brainevent._edge.kernels.numba_columns import _lines_adder
+from brainevent._edge.kernels.numba_lines import line_fetcher
 from brainevent._edge.kernels.numba_parts import (
     EDGE_NS,
     PARALLEL_EDGES,
@@ -25,7 +26,7 @@ from brainevent._edge.kernels.numba_parts import (
     whole,
     worth_buffers,
 )
-from brainevent._edge.kernels.numba_product import _line_adder, _line_fetcher, scatter_vector
+from brainevent._edge.kernels.numba_product import _line_adder, scatter_vector
 from brainevent._edge.layout import LAYOUTS
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
@@ -99,7 +100,7 @@ def _part_adder(layout: str, transpose: bool, one: bool, half: str | None) -> An
     """
     span = line(walk_towards(layout, transpose, inward=True)).span
     visit = _line_adder(layout, transpose, 'BINARY', one, half)
-    fetch, (length, _) = _line_fetcher(layout, transpose, one), _measure(layout, transpose)
+    fetch, (length, _) = line_fetcher(layout, transpose, one), _measure(layout, transpose)
 
     @jit
     def add(ids, facts, bounds, args):

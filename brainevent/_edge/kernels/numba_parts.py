@@ -70,6 +70,12 @@ def worth_buffers(ns, threads, out):
 
 
 @jit
+def worth_threads(ns, threads):
+    """Tell whether sharing work out, where every thread writes places of its own, saves time."""
+    return threads > 1 and ns - ns // threads > WAKE_NS
+
+
+@jit
 def any_in_word(x, i):
     """Tell whether any of the eight truth values from ``x[i]`` on is set."""
     return low.words(x.ctypes.data + i, 1)[0] != 0

@@ -8,18 +8,25 @@ where it may, else a copy. Operands are the weights, two bounds, structure, spik
 import functools
 from typing import Any
 
+import numpy as np
+
+from brainevent._edge.kernels.numba_lines import active_lines, line_fetcher, matrix_extents
 from brainevent._edge.kernels.numba_parts import (
-    PARALLEL_EDGES,
-    any_in_word,
+    AHEAD,
+    EDGE_NS,
+    SCATTERED_NS,
+    WAKE_NS,
     count_true,
     edge_count,
     inside,
     jit,
     line,
     part_of,
+    place,
+    walk_towards,
     whole,
+    worth_threads,
 )
-from brainevent._edge.kernels.numba_product import _matrix_extents
 from brainevent._edge.layout import LAYOUTS
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
@@ -41,50 +48,58 @@ def adder(clip: bool) -> Any:
 
 
 def _plan(layout: str, transpose: bool, by_line: bool) -> Any:
-    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    """Make the plan of an update: every thread takes lines, or edges, of its own."""
+    extents, count = matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    walk = LAYOUTS[layout].towards(transpose)[0 if by_line else 1]
+    edge_ns = EDGE_NS if walk is None or walk.direct else SCATTERED_NS
 
     @whole
     def plan(ins, outs, threads):
         x = ins[-2]
         m, n = extents(x, ins[-1])
         edges = count(ins[2:-2], m, n)
-        if by_line:
+        if by_line and edges * edge_ns > WAKE_NS:
             edges = edges // max(x.shape[0], 1) * count_true(x)
-        return (threads * 8 if threads > 1 and edges > PARALLEL_EDGES else 1), 0, edges
+        ns = edges * edge_ns
+        return (threads * 8 if worth_threads(ns, threads) else 1), 0, ns
 
     return plan
 
 
-def update_lines(layout: str, key: str, transpose: bool, clip: bool) -> Phases:
-    """``w[tag] += y[far]`` along every line of the input that fired."""
-    walk = LAYOUTS[layout].towards(transpose)[0]
-    assert walk is not None
+def _line_updater(layout: str, transpose: bool, clip: bool) -> Any:
+    """Make ``visit(i, element, (w, s, m, n, reach, y, bounds))``: add to the weights of a line."""
+    walk = walk_towards(layout, transpose, inward=True)
     path, direct = line(walk), walk.direct
     span, far, tag, add = path.span, path.far, path.tag, adder(clip)
-    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
     @jit
-    def add_line(i, s, m, n, edges, y, w, bounds):
-        first, last = span(s, m, n, i, edges)
-        for e in range(first, last):
-            j = far(s, m, n, i, e)
-            t = tag(s, m, n, i, e)
-            if inside(j, y.shape[0]) and (direct or inside(t, w.shape[0])):
-                w[t] = add(w[t], y[j], bounds)
+    def visit(i, element, args):
+        w, s, m, n, reach, y, bounds = args
+        first, last = span(s, m, n, i, reach[1])
+        for edge in range(first, last):
+            e = low.nonnegative(edge)
+            if not direct and e + AHEAD < last:
+                low.prefetch(w, np.int64(tag(s, m, n, i, e + AHEAD)))
+            j, t = far(s, m, n, i, e), tag(s, m, n, i, e)
+            if inside(j, y.shape[0]) & (direct or inside(t, w.shape[0])):
+                w[place(t)] = add(w[place(t)], y[place(j)], bounds)
+
+    return visit
+
+
+def update_lines(layout: str, key: str, transpose: bool, clip: bool) -> Phases:
+    """``w[tag] += y[far]`` along every line of the input that fired."""
+    extents, count = matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    fetch = line_fetcher(layout, transpose, one=False)
+    over = active_lines('BINARY', _line_updater(layout, transpose, clip), fetch)
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):
         bounds, s, x, y = ins[1], ins[2:-2], ins[-2], ins[-1]
         w = low.array_at(outs[0].ctypes.data, (outs[0].size,), outs[0].dtype)
         m, n = extents(x, y)
-        edges = count(s, m, n)
         first, last = part_of(x.shape[0], chunk, chunks)
-        for start in range(first, last, 8):
-            stop = min(start + 8, last)
-            if stop < start + 8 or any_in_word(x, start):
-                for i in range(start, stop):
-                    if x[i]:
-                        add_line(i, s, m, n, edges, y, w, bounds)
+        over(first, last, x, (w, s, m, n, (0, count(s, m, n)), y, bounds))
 
     return Phases(_plan(layout, transpose, True), (body,))
 
@@ -95,7 +110,7 @@ def update_against_lines(layout: str, key: str, transpose: bool, clip: bool) -> 
     assert walk is not None
     path, direct = line(walk), walk.direct
     span, far, tag, add = path.span, path.far, path.tag, adder(clip)
-    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    extents, count = matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):
@@ -120,7 +135,7 @@ def update_against_lines(layout: str, key: str, transpose: bool, clip: bool) -> 
 def update_edges(layout: str, key: str, transpose: bool, clip: bool) -> Phases:
     """Ask every edge of a layout without lines."""
     ends, add = jit(LAYOUTS[layout].edge), adder(clip)
-    extents, count = _matrix_extents(transpose), edge_count(LAYOUTS[layout])
+    extents, count = matrix_extents(transpose), edge_count(LAYOUTS[layout])
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):
