@@ -162,14 +162,37 @@ def unit_maker(dtype: str) -> Any:
 
 def _polynomial(coefficients: tuple[float, ...], real: Any) -> Any:
     """Make a polynomial, all of its coefficients in the code."""
-    c0, c1, c2, c3, c4, c5, c6, c7 = map(real, coefficients)
+    first, *rest = map(real, coefficients)
+    if not rest:
+        return jit(lambda x: first)
+    more = _polynomial(tuple(rest), real)
+    return fast(lambda x: more(x) * x + first)
+
+
+@jit
+def _log_of_tail(rest):
+    """Return ``-log`` of a tail, ``rest + 1/2`` in units of 2**-32, in 64 bits."""
+    odd = U(np.int64(rest) + np.int64(rest) + 1)
+    zeros = zeros_above(odd) - U(32)
+    log = (zeros + U(1)) * LN2 + log_part((((odd << zeros) ^ MASK) << U(1)) & MASK)
+    return np.float64(np.int64(log >> U(32))) + np.float64(np.int64(log & MASK)) * 2.0**-32
+
+
+@functools.cache
+def _single_log_of_tail() -> Any:
+    """Make the same for float32, without tables: four edges more fit into an instruction."""
+    series = _polynomial(random.LOG_SINGLE, np.float32)
+    half, scale, ln2 = np.float32(0.5), np.float32(2.0**-32), np.float32(math.log(2))
+    root, digits = np.int32(0x3F3504F3), np.int32(0x7FFFFF)  # sqrt(1/2)
 
     @fast
-    def evaluate(x):
-        high = ((c7 * x + c6) * x + c5) * x + c4
-        return (((high * x + c3) * x + c2) * x + c1) * x + c0
+    def log_of_tail(rest):
+        tail = low.bits_of_float32((np.float32(rest) + half) * scale)
+        bits = np.int32(tail - root)
+        f = low.float32_of_bits(np.int32((bits & digits) + root)) - np.float32(1)
+        return -(f + f * f * series(f) + np.float32(np.int32(bits >> 23)) * ln2)
 
-    return evaluate
+    return log_of_tail
 
 
 @functools.cache
@@ -180,25 +203,24 @@ def gauss_maker(dtype: str) -> Any:
     edges at once, which is three times as fast.
     """
     real = _reals(dtype)
-    above, below = (_polynomial(c, real) for c in random.CENTRE)
-    above_tail, below_tail = (_polynomial(c, real) for c in random.TAIL)
+    single = real is np.float32
+    centre, tail = random.SINGLE if single else (random.CENTRE, random.TAIL)
+    above, below, above_tail, below_tail = (_polynomial(c, real) for c in (*centre, *tail))
+    log_of_tail = _single_log_of_tail() if single else _log_of_tail
     half, scale, edge = real(0.5), real(2.0**-32), real(0.425)
-    centre, start = real(0.180625), real(1.6)
+    middle, start = real(0.180625), real(1.6)
+    top, most = np.uint32(0x80000000), np.int32(0x7FFFFFFF)
 
     @jit
     def gauss(key):
-        word = np.int64(draw(key, 0) >> U(32)) - np.int64(0x80000000)
-        size = word ^ (word >> np.int64(63))
+        word = np.int32(np.uint32(draw(key, 0) >> U(32)) ^ top)
+        size = np.int32(word ^ (word >> 31))
         near = (real(size) + half) * scale
-        x = centre - near * near
-        odd = U(np.int64(0xFFFFFFFF) - size - size)
-        zeros = zeros_above(odd) - U(32)
-        log = (zeros + U(1)) * LN2 + log_part((((odd << zeros) ^ MASK) << U(1)) & MASK)
-        whole, rest = np.int64(log >> U(32)), np.int64(log & MASK)
-        r = math.sqrt(real(whole) + real(rest) * scale) - start
+        x = middle - near * near
+        r = low.square_root(real(log_of_tail(np.int32(size ^ most)))) - start
         central = near <= edge
-        top = near * above(x) if central else above_tail(r)
-        value = top / (below(x) if central else below_tail(r))
+        over = near * above(x) if central else above_tail(r)
+        value = over / (below(x) if central else below_tail(r))
         return -value if word < 0 else value
 
     return gauss

@@ -210,9 +210,9 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:
     return types.void(array, _I64), codegen
 
 
-def _bits_to_float(half: Any) -> Any:
+def _of_one(build: Any) -> Any:
     def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        return half(b, args[0])
+        return build(b, args[0])
 
     return codegen
 
@@ -224,7 +224,7 @@ def float16_to_float32(typing: Any, bits: Any) -> Any:
     def widen(b: Any, bits: Any) -> Any:
         return b.fpext(b.bitcast(bits, ir.HalfType()), ir.FloatType())
 
-    return types.float32(types.uint16), _bits_to_float(widen)
+    return types.float32(types.uint16), _of_one(widen)
 
 
 @intrinsic
@@ -235,7 +235,32 @@ def bfloat16_to_float32(typing: Any, bits: Any) -> Any:
         word = b.shl(b.zext(bits, ir.IntType(32)), ir.IntType(32)(16))
         return b.bitcast(word, ir.FloatType())
 
-    return types.float32(types.uint16), _bits_to_float(widen)
+    return types.float32(types.uint16), _of_one(widen)
+
+
+@intrinsic
+def float32_of_bits(typing: Any, bits: Any) -> Any:
+    """Value of a float32 given by its bits."""
+    codegen = _of_one(lambda b, bits: b.bitcast(bits, ir.FloatType()))
+    return types.float32(types.int32), codegen
+
+
+@intrinsic
+def bits_of_float32(typing: Any, value: Any) -> Any:
+    """Bits of a float32."""
+    codegen = _of_one(lambda b, value: b.bitcast(value, ir.IntType(32)))
+    return types.int32(types.float32), codegen
+
+
+@intrinsic
+def square_root(typing: Any, x: Any) -> Any:
+    """Square root by the processor's own instruction, whatever the sign."""
+
+    def codegen(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        kind = args[0].type
+        return b.call(b.module.declare_intrinsic('llvm.sqrt', [kind]), args)
+
+    return x(x), codegen
 
 
 @njit(**NATIVE)
