@@ -10,6 +10,7 @@ says wrongly is survived: ids outside the matrix and a number beyond the list co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -106,8 +107,10 @@ class Listed:
         op.def_transpose_rule(self._transpose)
         op.def_batching_rule(self._batch)
         op.def_tags(*sorted(plain.tags), 'compact')
-        for entry in PRODUCT.kernels_for(layout):  # all serve it, if only without the list
-            op.def_kernel(**{**entry, 'kg': partial(self._search, entry['backend'])})
+        op.adopt(  # all kernels of products serve it, if only without the list
+            replace(entry, kernel_generator=partial(self._search, entry.backend))
+            for entry in PRODUCT.kernels_for(layout)
+        )
         LISTED.attach(op, layout)
         return op
 

@@ -156,9 +156,10 @@ def common_dtype(data: Array, x: Array, event: Event) -> Any:
     Masked values do not widen weights either, but where weights are whole or real numbers and
     they are not, their fractions or imaginary parts count.
     """
-    both = jnp.result_type(data, x)
-    wider = event is Event.REAL or (event is Event.MASKED and _nature(both) > _nature(data.dtype))
-    dtype = both if wider else data.dtype
+    richer = event is Event.MASKED and _nature(x.dtype) > _nature(data.dtype)
+    counts = richer or (event is Event.REAL and x.dtype != np.bool_)
+    # what has no part in it is not asked for, so that strict promotion has nothing to refuse
+    dtype = jnp.result_type(data, x) if counts else data.dtype
     return jnp.dtype('int32') if dtype == np.bool_ else dtype
 
 

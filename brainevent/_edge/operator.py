@@ -10,7 +10,7 @@ import jax
 from brainevent._edge.event import Event
 from brainevent._edge.layout import Layout
 from brainevent._edge.weight import Weight
-from brainevent._op import XLACustomKernel
+from brainevent._op import KernelEntry, XLACustomKernel
 from brainevent._typing import Array
 
 __all__ = ['PRODUCT', 'SAMPLE', 'EdgeOperator', 'Spec']
@@ -91,7 +91,7 @@ class EdgeOperator:
     def __init__(self, name: str) -> None:
         self.name = name
         self._families: list[tuple[XLACustomKernel, Layout]] = []
-        self._kernels: list[tuple[str | None, dict[str, Any]]] = []
+        self._kernels: list[tuple[str | None, KernelEntry]] = []
 
     def kernel(
         self,
@@ -120,30 +120,23 @@ class EdgeOperator:
 
         def register(generator: Callable[..., Any]) -> Callable[..., Any]:
             for platform in platforms:
-                entry: dict[str, Any] = {
-                    'backend': backend,
-                    'platform': platform,
-                    'kg': generator,
-                    'supports': supports,
-                    'asdefault': asdefault,
-                }
-                self._kernels.append((layout, entry))
+                entry = KernelEntry(backend, platform, generator, supports, asdefault)
+                self._kernels.append((layout, entry.check(f'{self.name}.kernel')))
                 for op, of in self._families:
                     if layout in (None, of.name):
-                        op.def_kernel(**entry)
+                        op.adopt([entry])
             return generator
 
         return register
 
-    def kernels_for(self, layout: Layout) -> list[dict[str, Any]]:
-        """Return the kernels over a layout so far, as arguments of `XLACustomKernel.def_kernel`."""
+    def kernels_for(self, layout: Layout) -> list[KernelEntry]:
+        """Return the kernels over a layout so far."""
         return [entry for only, entry in self._kernels if only in (None, layout.name)]
 
     def attach(self, op: XLACustomKernel, layout: Layout) -> None:
         """Give a new primitive all kernels of this operator."""
         self._families.append((op, layout))
-        for entry in self.kernels_for(layout):
-            op.def_kernel(**entry)
+        op.adopt(self.kernels_for(layout))
         for observe in self.observers:
             observe(op)
 

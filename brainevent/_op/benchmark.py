@@ -8,7 +8,6 @@ import io
 import json
 import math
 import pickle
-import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -347,7 +346,7 @@ def benchmark_function(
             output = fn(*data)
         jax.block_until_ready(output)
         seconds.append((time.perf_counter() - start) / n_batch_per_run)
-    mean, std = statistics.fmean(seconds), statistics.pstdev(seconds)
+    mean, std = float(np.mean(seconds)), float(np.std(seconds))
     return mean, std, min(seconds), max(seconds), output
 
 

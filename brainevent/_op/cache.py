@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from brainevent._error import KernelError, explain, warn
+from brainevent._error import KernelError, OptionError, expect, explain, warn
 from brainevent._version import __version__
 
 ENVIRONMENT = 'BRAINEVENT_CACHE_DIR'
@@ -39,35 +39,56 @@ def default_dir() -> Path:
     """Return where kernels are cached when nobody says otherwise."""
     named = os.environ.get(ENVIRONMENT)
     if named:
-        return Path(named).expanduser().absolute()
+        return _absolute(named)
     base = Path(os.environ.get('XDG_CACHE_HOME', ''))
     if not base.is_absolute():
         base = Path(os.path.expanduser('~'), '.cache')
     return base / 'brainevent' / __version__
 
 
-def set_cache_dir(path: str | os.PathLike[str]) -> None:
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    """Return a path from the root; of a home that is not known, one that cannot be used."""
+    return Path(os.path.expanduser(path)).absolute()
+
+
+def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
     """Keep compiled kernels in ``path`` from now on.
 
     Parameters
     ----------
-    path : path-like
-        The folder; it is made, with mode 0700, if it does not exist.
+    path : path-like or None
+        The folder; it is made, with mode 0700, if it does not exist. None goes back to the
+        default: the folder that ``BRAINEVENT_CACHE_DIR`` names, else one in the user's cache.
 
     Raises
     ------
     KernelError
         If the folder cannot be made or written.
+    OptionError
+        If ``path`` is empty, or no path (also a ``ValueError``).
 
     Examples
     --------
     >>> set_cache_dir(get_cache_dir())
     """
     global _chosen, _ready
-    folder = Path(path).expanduser().absolute()
+    if path is None:
+        with _lock:
+            _chosen = _ready = None
+        return
+    expect(
+        isinstance(path, str | os.PathLike) and isinstance(os.fspath(path), str) and str(path),
+        OptionError,
+        'set_cache_dir',
+        'not a folder.',
+        expected='a path, or None for the default folder',
+        got=lambda: repr(path),
+        remedy='the current folder is "."',
+    )
+    folder = _absolute(path)
     try:
         _claim(folder)
-    except OSError as cause:
+    except (OSError, ValueError) as cause:  # ValueError: a NUL in the name
         raise KernelError(
             explain(
                 'set_cache_dir',

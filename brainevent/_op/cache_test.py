@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from brainevent._error import KernelError
+from brainevent._error import KernelError, OptionError
 from brainevent._op import cache
 
 BODY = bytes(range(256)) * 40
@@ -57,6 +57,19 @@ def test_damaged_file_is_a_miss_and_is_replaced(folder, damage):
     assert cache.fetch('one') is None
     cache.publish('one', BODY)
     assert cache.fetch('one') == BODY
+
+
+def test_a_file_with_any_bit_changed_or_cut_anywhere_is_a_miss(folder):
+    body = b'machine code'
+    cache.publish('one', body)
+    whole = (folder / 'one').read_bytes()
+    for at in range(len(whole)):
+        changed = whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :]
+        for damaged in (whole[:at], changed, whole[:at] + b'\0' + whole[at:]):
+            (folder / 'one').write_bytes(damaged)
+            assert cache.fetch('one') is None
+    (folder / 'one').write_bytes(whole)
+    assert cache.fetch('one') == body
 
 
 def test_file_under_another_name_is_a_miss(folder):
@@ -179,6 +192,33 @@ def test_folder_that_cannot_be_used_is_refused_and_changes_nothing(folder, tmp_p
         cache.set_cache_dir(tmp_path / 'file' / 'under')
     assert str(caught.value).startswith('set_cache_dir: the folder cannot be used.')
     assert str(tmp_path / 'file' / 'under') in str(caught.value)
+    assert cache.get_cache_dir() == str(folder)
+
+
+def test_none_goes_back_to_the_default(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.ENVIRONMENT, str(tmp_path / 'default'))
+    cache.set_cache_dir(tmp_path / 'chosen')
+    cache.publish('one', BODY)
+    cache.set_cache_dir(None)
+    assert cache.get_cache_dir() == str(tmp_path / 'default')
+    assert cache.fetch('one') is None
+    cache.publish('two', BODY)
+    assert (tmp_path / 'default' / 'two').exists()
+
+
+@pytest.mark.parametrize('path', ['', b'kernels', 3, False])
+def test_what_is_no_folder_is_refused(folder, path):
+    with pytest.raises(OptionError) as caught:
+        cache.set_cache_dir(path)
+    assert str(caught.value).startswith('set_cache_dir: not a folder.\n    expected: a path, or N')
+    assert repr(path) in str(caught.value)
+    assert cache.get_cache_dir() == str(folder)
+
+
+def test_names_that_no_folder_can_have_are_refused(folder):
+    for path in ('a\0b', 'x' * 5000, '~nobody_of_that_name/\0'):
+        with pytest.raises(KernelError, match='the folder cannot be used'):
+            cache.set_cache_dir(path)
     assert cache.get_cache_dir() == str(folder)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
@@ -348,35 +348,18 @@ class XLACustomKernel:
         BackendError
             If the platform is not known or a name is empty (also a ``ValueError``).
         """
-        where = f'{self.name}.def_kernel'
-        for what, value in (('backend', backend), ('platform', platform)):
-            expect(
-                isinstance(value, str),
-                DtypeError,
-                where,
-                f'`{what}` is not a name.',
-                expected='a string',
-                got=lambda value=value: repr(value),
-            )
-        for what, function in (('kg', kg), ('supports', supports or callable)):
-            expect(
-                callable(function),
-                DtypeError,
-                where,
-                f'`{what}` is not callable.',
-                expected='a function',
-                got=lambda function=function: repr(function),
-            )
-        expect(
-            backend,
-            BackendError,
-            where,
-            'the name of the backend is empty.',
-            expected='a name',
-            got=repr(backend),
-        )
-        config.check_platform(where, platform)
-        self._table.add(KernelEntry(backend, platform, kg, supports), asdefault)
+        entry = KernelEntry(backend, platform, kg, supports, asdefault)
+        self._table.add(entry.check(f'{self.name}.def_kernel'))
+
+    def adopt(self, entries: Iterable[KernelEntry]) -> None:
+        """Register kernels that were checked where they were made, all at once.
+
+        Parameters
+        ----------
+        entries : iterable of KernelEntry
+            In the order of registration.
+        """
+        self._table.add(*entries)
 
     def def_numba_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
         """Register a kernel for backend 'numba' on the CPU; see `def_kernel`."""

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -152,6 +154,36 @@ def transposed(name: str, rule: Rule) -> Rule:
     return transpose
 
 
+def _places(rule: Any) -> tuple[int, int] | None:
+    """Return how many positional arguments a rule needs and takes; None if any number will do.
+
+    Hundreds of rules are made when the package is imported, and `inspect.signature` is slow: a
+    plain function, or a partial one, is asked for its code's own count.
+    """
+    inner: Any = rule
+    taken, named = 0, set[str]()
+    while isinstance(inner, functools.partial):
+        taken, named, inner = taken + len(inner.args), named | set(inner.keywords), inner.func
+    if isinstance(inner, types.MethodType):
+        taken, inner = taken + 1, inner.__func__
+    if isinstance(inner, types.FunctionType) and not hasattr(inner, '__wrapped__'):
+        code = inner.__code__
+        if code.co_flags & inspect.CO_VARARGS:
+            return None
+        names = code.co_varnames[: code.co_argcount]
+        needed = len(names) - len(inner.__defaults__ or ())
+        free = next((k for k, n in enumerate(names) if k >= taken and n in named), len(names))
+        return max(min(needed, free) - taken, 0), max(free - taken, 0)
+    try:
+        parameters = inspect.signature(rule).parameters.values()
+    except (TypeError, ValueError):  # builtins may have no signature
+        return None
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return None
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return sum(p.default is p.empty for p in places), len(places)
+
+
 def _check_signature(name: str, rule: Any, count: int) -> None:
     """Refuse a rule whose own signature contradicts the number of rules."""
     if rule is None:
@@ -164,16 +196,12 @@ def _check_signature(name: str, rule: Any, count: int) -> None:
         expected='callables or None',
         got=lambda: repr(rule),
     )
-    try:
-        parameters = inspect.signature(rule).parameters.values()
-    except (TypeError, ValueError):  # builtins may have no signature
+    places = _places(rule)
+    if places is None:
         return
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return
-    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    needed = sum(p.default is p.empty for p in places)
+    needed, most = places
     expect(
-        needed <= count + 1 <= len(places),
+        needed <= count + 1 <= most,
         ShapeError,
         f'defjvp({name})',
         'the number of rules is not the number of inputs.',

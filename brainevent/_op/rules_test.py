@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules: arity and shape of derivatives, symbolic zeros, sequential batches."""
 
+import functools
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from brainevent._compat import Primitive, is_undefined
-from brainevent._op import XLACustomKernel, defjvp, general_batching_rule
+from brainevent._op import XLACustomKernel, defjvp, general_batching_rule, rules
 
 pytestmark = pytest.mark.usefixtures('on_cpu')
 SDS = jax.ShapeDtypeStruct
@@ -200,3 +203,32 @@ def test_register_general_batching_restores_it():
     op.def_batching_rule(lambda *args, **kwargs: 1 / 0)
     op.register_general_batching()
     np.testing.assert_allclose(jax.vmap(f)(X[None], Y[None])[0], X[None] * Y)
+
+
+def _taking(t, a, b=1, *, k=2):
+    return t, a, b, k
+
+
+@pytest.mark.parametrize(
+    'rule',
+    [
+        _taking,
+        lambda t, x: t * x,
+        functools.partial(_taking, 1),
+        functools.partial(_taking, b=2),
+        functools.partial(_taking, a=2),
+        functools.partial(functools.partial(_taking, k=1), 5),
+    ],
+)
+def test_places_are_counted_as_inspect_counts_them(rule):
+    free = [
+        p
+        for p in inspect.signature(rule).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    assert rules._places(rule) == (sum(p.default is p.empty for p in free), len(free))
+
+
+@pytest.mark.parametrize('rule', [max, lambda t, *rest: t, functools.wraps(max)(lambda *a: a)])
+def test_any_number_of_places(rule):
+    assert rules._places(rule) is None

@@ -87,12 +87,47 @@ class KernelEntry:
         ``kernel_generator(**static, outs=outs)`` returns a function of the arrays.
     supports : callable, optional
         ``supports(**static, outs=outs)`` returns True, or the reason why not.
+    asdefault : bool
+        Whether it becomes the operator's default where it is registered.
     """
 
     backend: str
     platform: str
     kernel_generator: KernelGenerator
     supports: Supports | None = None
+    asdefault: bool = False
+
+    def check(self, where: str) -> KernelEntry:
+        """Return the entry itself, or raise an error about what is wrong with it."""
+        for what, value in (('backend', self.backend), ('platform', self.platform)):
+            expect(
+                isinstance(value, str),
+                DtypeError,
+                where,
+                f'`{what}` is not a name.',
+                expected='a string',
+                got=lambda value=value: repr(value),
+            )
+        kernels = (('kg', self.kernel_generator), ('supports', self.supports or callable))
+        for what, function in kernels:
+            expect(
+                callable(function),
+                DtypeError,
+                where,
+                f'`{what}` is not callable.',
+                expected='a function',
+                got=lambda function=function: repr(function),
+            )
+        expect(
+            self.backend,
+            BackendError,
+            where,
+            'the name of the backend is empty.',
+            expected='a name',
+            got=repr(self.backend),
+        )
+        config.check_platform(where, self.platform)
+        return self
 
     def refusal(self, static: dict[str, Any]) -> str | None:
         """Return why the kernel does not serve these static parameters, or None."""
@@ -136,16 +171,20 @@ class KernelTable:
         """Return the platforms with at least one kernel."""
         return [platform for platform, of in self.entries.items() if of]
 
-    def add(self, entry: KernelEntry, asdefault: bool) -> None:
-        """Register a kernel. Without ``supports`` it takes the place of the backend's others."""
-        ensure_backend(entry.backend, entry.platform)
+    def add(self, *entries: KernelEntry) -> None:
+        """Register kernels. One without ``supports`` takes the place of the backend's others."""
+        for entry in entries:
+            ensure_backend(entry.backend, entry.platform)
         with effective_change():
-            of = dict(self.entries.get(entry.platform, {}))
-            kept = of.get(entry.backend, ()) if entry.supports is not None else ()
-            of[entry.backend] = (entry, *kept)
-            self.entries = {**self.entries, entry.platform: of}
-            if asdefault or entry.platform not in self.defaults:
-                self.defaults = {**self.defaults, entry.platform: entry.backend}
+            tables = {platform: dict(of) for platform, of in self.entries.items()}
+            defaults = dict(self.defaults)
+            for entry in entries:
+                of = tables.setdefault(entry.platform, {})
+                kept = of.get(entry.backend, ()) if entry.supports is not None else ()
+                of[entry.backend] = (entry, *kept)
+                if entry.asdefault or entry.platform not in defaults:
+                    defaults[entry.platform] = entry.backend
+            self.entries, self.defaults = tables, defaults
 
     def set_default(self, platform: str, backend: str) -> None:
         """Choose the operator's own default."""

@@ -33,7 +33,18 @@ from brainevent._op.kernix.toolchain import (
 )
 
 MODE = 'BRAINEVENT_CUDA_EMULATOR_MODE'
-MODES = ('check', 'plain')
+# The runtime reads the others at every launch; here a slip is found before anything runs.
+_SETTINGS = {
+    MODE: (r'check|plain', 'check or plain'),
+    'BRAINEVENT_CUDA_EMULATOR_SCHEDULE': (
+        r'forward|reverse|(random|preempt)(:[0-9]+)?',
+        'forward, reverse, random, random:SEED, preempt or preempt:SEED',
+    ),
+    'BRAINEVENT_CUDA_EMULATOR_LIMIT': (
+        r'0*[1-9][0-9]*',
+        'a positive number of memory accesses in one launch',
+    ),
+}
 
 _HERE = Path(__file__).resolve().parent
 _COMMON = ('-std=c++17', '-fPIC', '-fno-strict-aliasing', '-ffp-contract=off')
@@ -59,17 +70,25 @@ _convert = _beside('convert')
 
 
 def toolchain() -> Emulator:
-    """Return the emulator in the mode that the environment asks for."""
-    mode = os.environ.get(MODE, '').strip() or 'check'
-    expect(
-        mode in MODES,
-        OptionError,
-        MODE,
-        'no such mode.',
-        expected=' or '.join(MODES),
-        got=repr(mode),
-    )
-    return Emulator(mode)
+    """Return the emulator in the mode that the environment asks for.
+
+    Raises
+    ------
+    OptionError
+        If a variable of the emulator holds what it does not know.
+    """
+    for variable, (pattern, expected) in _SETTINGS.items():
+        value = os.environ.get(variable, '')
+        expect(
+            not value or re.fullmatch(pattern, value),
+            OptionError,
+            variable,
+            'no such setting of the emulator.',
+            expected=expected,
+            got=repr(value),
+            remedy='mend the variable, or unset it',
+        )
+    return Emulator(os.environ.get(MODE) or 'check')
 
 
 class Emulator:
@@ -120,7 +139,8 @@ class Emulator:
                 '-Wl,--no-undefined',
                 '-Wl,--wrap=__cxa_throw',
             ),
-            *(str(object_file), str(runtime), '-o', str(output), '-ldl', '-lm'),
+            *(str(object_file), str(runtime), '-o', str(output)),
+            *('-lstdc++', '-ldl', '-lm'),  # the first if CXX says gcc
         ]
         run_compiler(link, folder, options, source=source)
 

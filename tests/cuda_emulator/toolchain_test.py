@@ -32,6 +32,42 @@ def test_mode_comes_from_the_environment():
         toolchain.toolchain()
 
 
+@pytest.mark.parametrize(
+    ('setting', 'value'),
+    [
+        ('SCHEDULE', 'sideways'), ('SCHEDULE', 'random:x'), ('SCHEDULE', 'random:'),
+        ('SCHEDULE', 'forward:1'), ('SCHEDULE', 'preempt:-1'), ('SCHEDULE', 'Reverse'),
+        ('LIMIT', 'many'), ('LIMIT', '0'), ('LIMIT', '-5'), ('LIMIT', '1e6'), ('LIMIT', '10k'),
+        ('MODE', 'plain '),
+    ],
+)  # fmt: skip
+def test_nonsense_in_the_environment_is_told_when_a_source_is_loaded(setting, value):
+    variable = f'BRAINEVENT_CUDA_EMULATOR_{setting}'
+    allowed = {
+        'SCHEDULE': 'forward, reverse, random, random:SEED, preempt or preempt:SEED',
+        'LIMIT': 'a positive number of memory accesses in one launch',
+        'MODE': 'check or plain',
+    }
+    with (
+        control.emulated(),
+        control.environment(**{variable: value}),
+        pytest.raises(errors.OptionError) as caught,
+    ):
+        brainevent.load_cuda_inline('emulator_settings', SOURCE, auto_register=False)
+    text = str(caught.value)
+    assert text.startswith(variable)
+    assert f'expected: {allowed[setting]}\n    got:      {value!r}' in text
+
+
+@pytest.mark.parametrize(
+    'value', ['forward', 'reverse', 'random', 'random:7', 'preempt', 'preempt:0', '']
+)
+def test_schedules_and_limits_that_there_are(value):
+    for limit in ('1', '300000', '99999999999999999999', ''):
+        with control.schedule(value), control.environment(BRAINEVENT_CUDA_EMULATOR_LIMIT=limit):
+            assert toolchain.toolchain().mode
+
+
 def test_another_compiler_than_gcc_is_passed_over(tmp_path):
     clang = tmp_path / 'clang++'
     clang.write_text('#!/bin/sh\necho clang version 18\n')
@@ -89,7 +125,7 @@ void scale(const BE::Tensor x, BE::Tensor y, int64_t stream) {
 """
 
 
-def test_schedule_that_does_not_exist_is_a_finding():
+def test_a_setting_that_does_not_exist_is_a_finding_at_the_next_launch():
     with control.emulated('plain'):
         module = brainevent.load_cuda_inline('emulator_schedule', SOURCE, auto_register=False)
     x = np.ones(3, np.float32)
@@ -99,3 +135,9 @@ def test_schedule_that_does_not_exist_is_a_finding():
         pytest.raises(Exception, match='SCHEDULE is sideways: forward, reverse'),
     ):
         np.asarray(module.function('scale')(x, outs=x))
+    for setting, value in (('SCHEDULE', 'random:x'), ('SCHEDULE', 'reverse:2'), ('LIMIT', 'few')):
+        with (
+            control.environment(**{f'BRAINEVENT_CUDA_EMULATOR_{setting}': value}),
+            pytest.raises(Exception, match=f'{setting} is {value}: '),
+        ):
+            np.asarray(module.function('scale')(x, outs=x))

@@ -81,7 +81,7 @@ def _scatter_element(layout: str, weight: str, event: str, dtype: str) -> Any:
     walk = weighted_walker(layout, weight, dtype, add)
 
     @jit
-    def visit(i, element, args):
+    def visit(i, following, element, args):
         (rule, root, part, n, s), w, y, active = args
         walk(0, rule, draw(root, i), part, n, i, s, w, (element, y))
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from brainevent._edge.kernels.numba_columns import _lines_adder
-from brainevent._edge.kernels.numba_lines import line_fetcher
 from brainevent._edge.kernels.numba_parts import (
     EDGE_NS,
     PARALLEL_EDGES,
@@ -26,7 +25,7 @@ from brainevent._edge.kernels.numba_parts import (
     whole,
     worth_buffers,
 )
-from brainevent._edge.kernels.numba_product import _line_adder, scatter_vector
+from brainevent._edge.kernels.numba_product import line_adder, scatter_vector
 from brainevent._edge.layout import LAYOUTS
 from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
@@ -99,8 +98,8 @@ def _part_adder(layout: str, transpose: bool, one: bool, half: str | None) -> An
     The memory of a line is asked for while the line before it is worked through.
     """
     span = line(walk_towards(layout, transpose, inward=True)).span
-    visit = _line_adder(layout, transpose, 'BINARY', one, half)
-    fetch, (length, _) = line_fetcher(layout, transpose, one), _measure(layout, transpose)
+    visit, fetch = line_adder(layout, transpose, 'BINARY', one, half)
+    length, _ = _measure(layout, transpose)
 
     @jit
     def add(ids, facts, bounds, args):
@@ -112,15 +111,16 @@ def _part_adder(layout: str, transpose: bool, one: bool, half: str | None) -> An
             start, stop = max(bounds[0] - seen, 0), min(bounds[1] - seen, many)
             seen += many
             if start < stop:
-                fetch(i, args)
                 if waiting >= 0:
-                    visit(waiting, True, (w, s, m, n, (begin, end), y))
+                    visit(waiting, i, True, (w, s, m, n, (begin, end), y))
+                else:
+                    fetch(i, args)
                 first = span(s, m, n, i, reach[1])[0]
                 waiting, begin, end = i, first + start, first + stop
             if seen >= bounds[1]:
                 break
         if waiting >= 0:
-            visit(waiting, True, (w, s, m, n, (begin, end), y))
+            visit(waiting, -1, True, (w, s, m, n, (begin, end), y))
 
     return add
 

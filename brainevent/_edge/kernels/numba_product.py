@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from brainevent._edge.kernels.numba_lines import active_lines, line_fetcher, matrix_extents
+from brainevent._edge.kernels.numba_lines import active_lines, line_visitor, matrix_extents
 from brainevent._edge.kernels.numba_parts import (
-    AHEAD,
     EDGE_NS,
     PARALLEL_EDGES,
     PRIVATE_SHIFT,
@@ -139,52 +138,37 @@ def gather_columns(
 # ---- scatter: every active line of the input adds to what it reaches ---------------------------
 
 
-def _line_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
-    """Make ``visit(i, element, (w, s, m, n, reach, y))``: add a line's edges within reach."""
+def line_adder(
+    layout: str, transpose: bool, event: str, one: bool, half: str | None
+) -> tuple[Any, Any]:
+    """Make ``visit`` and ``fetch``, which add a line's edges: `line_visitor`."""
     walk = walk_towards(layout, transpose, inward=True)
     path = line(walk)
-    span, far, tag = path.span, path.far, path.tag
-    weight = weight_reader(one, half, walk.direct)
+    far, tag, weight = path.far, path.tag, weight_reader(one, half, walk.direct)
     _, times = event_reader(event)
-    scattered = not walk.direct and not one
 
     @jit
-    def value(w, s, m, n, i, e, element):
-        return times(weight(w, tag(s, m, n, i, e)), element)
+    def value(i, e, element, args):
+        return times(weight(args[0], tag(args[1], args[2], args[3], i, e)), element)
 
     @jit
-    def add_edges(first, last, i, element, args):
-        w, s, m, n, reach, y = args
+    def each(first, last, i, element, args):
+        _, s, m, n, _, y = args
         for edge in range(first, last):
             e = low.nonnegative(edge)
             j = far(s, m, n, i, e)
             if inside(j, y.shape[0]):
-                y[place(j)] += value(w, s, m, n, i, e, element)
+                y[place(j)] += value(i, e, element, args)
 
     @jit
-    def visit(i, element, args):
-        """Take four edges at a time: one test that all are sound, then four additions."""
-        w, s, m, n, reach, y = args
-        start, last = span(s, m, n, i, reach[1])
-        e, out = max(start, reach[0]), y.shape[0]
-        while e + 4 <= last:
-            e = low.nonnegative(e)
-            if scattered and e + AHEAD + 4 <= last:
-                for ahead in range(e + AHEAD, e + AHEAD + 4):
-                    low.prefetch(w, np.int64(tag(s, m, n, i, ahead)))
-            j0, j1 = far(s, m, n, i, e), far(s, m, n, i, e + 1)
-            j2, j3 = far(s, m, n, i, e + 2), far(s, m, n, i, e + 3)
-            if inside(j0, out) & inside(j1, out) & inside(j2, out) & inside(j3, out):
-                y[place(j0)] += value(w, s, m, n, i, e, element)
-                y[place(j1)] += value(w, s, m, n, i, e + 1, element)
-                y[place(j2)] += value(w, s, m, n, i, e + 2, element)
-                y[place(j3)] += value(w, s, m, n, i, e + 3, element)
-            else:
-                add_edges(e, e + 4, i, element, args)
-            e += 4
-        add_edges(e, last, i, element, args)
+    def four(i, e, ids, element, args):
+        y = args[5]
+        y[place(ids[0])] += value(i, e, element, args)
+        y[place(ids[1])] += value(i, e + 1, element, args)
+        y[place(ids[2])] += value(i, e + 2, element, args)
+        y[place(ids[3])] += value(i, e + 3, element, args)
 
-    return visit
+    return line_visitor(layout, transpose, one, four, each)
 
 
 def _edge_adder(layout: str, transpose: bool, event: str, one: bool, half: str | None) -> Any:
@@ -235,8 +219,7 @@ def scatter_vector(
     walk = LAYOUTS[layout].towards(transpose)[0]
     if walk:
         split = line_splitter(line(walk))
-        adder = _line_adder(layout, transpose, event, one, half)
-        add = active_lines(event, adder, line_fetcher(layout, transpose, one))
+        add = active_lines(event, *line_adder(layout, transpose, event, one, half))
     else:
         split = split_edges
         add = _edge_adder(layout, transpose, event, one, half)

@@ -8,11 +8,8 @@ where it may, else a copy. Operands are the weights, two bounds, structure, spik
 import functools
 from typing import Any
 
-import numpy as np
-
-from brainevent._edge.kernels.numba_lines import active_lines, line_fetcher, matrix_extents
+from brainevent._edge.kernels.numba_lines import active_lines, line_visitor, matrix_extents
 from brainevent._edge.kernels.numba_parts import (
-    AHEAD,
     EDGE_NS,
     SCATTERED_NS,
     WAKE_NS,
@@ -66,32 +63,44 @@ def _plan(layout: str, transpose: bool, by_line: bool) -> Any:
     return plan
 
 
-def _line_updater(layout: str, transpose: bool, clip: bool) -> Any:
-    """Make ``visit(i, element, (w, s, m, n, reach, y, bounds))``: add to the weights of a line."""
+def _line_updater(layout: str, transpose: bool, clip: bool) -> tuple[Any, Any]:
+    """Make ``visit`` and ``fetch``, which change a line's weights: `line_visitor`."""
     walk = walk_towards(layout, transpose, inward=True)
     path, direct = line(walk), walk.direct
-    span, far, tag, add = path.span, path.far, path.tag, adder(clip)
+    far, tag, add = path.far, path.tag, adder(clip)
 
     @jit
-    def visit(i, element, args):
-        w, s, m, n, reach, y, bounds = args
-        first, last = span(s, m, n, i, reach[1])
+    def change(i, e, step, args):
+        w, s, m, n, bounds = args[0], args[1], args[2], args[3], args[6]
+        t = tag(s, m, n, i, e)
+        if direct or inside(t, w.shape[0]):
+            w[place(t)] = add(w[place(t)], step, bounds)
+
+    @jit
+    def each(first, last, i, element, args):
+        _, s, m, n, _, y, _ = args
         for edge in range(first, last):
             e = low.nonnegative(edge)
-            if not direct and e + AHEAD < last:
-                low.prefetch(w, np.int64(tag(s, m, n, i, e + AHEAD)))
-            j, t = far(s, m, n, i, e), tag(s, m, n, i, e)
-            if inside(j, y.shape[0]) & (direct or inside(t, w.shape[0])):
-                w[place(t)] = add(w[place(t)], y[place(j)], bounds)
+            j = far(s, m, n, i, e)
+            if inside(j, y.shape[0]):
+                change(i, e, y[place(j)], args)
 
-    return visit
+    @jit
+    def four(i, e, ids, element, args):
+        y = args[5]  # all steps are read before any weight is written
+        steps = y[place(ids[0])], y[place(ids[1])], y[place(ids[2])], y[place(ids[3])]
+        change(i, e, steps[0], args)
+        change(i, e + 1, steps[1], args)
+        change(i, e + 2, steps[2], args)
+        change(i, e + 3, steps[3], args)
+
+    return line_visitor(layout, transpose, False, four, each)
 
 
 def update_lines(layout: str, key: str, transpose: bool, clip: bool) -> Phases:
     """``w[tag] += y[far]`` along every line of the input that fired."""
     extents, count = matrix_extents(transpose), edge_count(LAYOUTS[layout])
-    fetch = line_fetcher(layout, transpose, one=False)
-    over = active_lines('BINARY', _line_updater(layout, transpose, clip), fetch)
+    over = active_lines('BINARY', *_line_updater(layout, transpose, clip))
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):

@@ -141,9 +141,11 @@ def build(job: Job) -> Path:
 
 def find(entry: Path, name: str, key: str) -> Path | None:
     """Return the library if it is there, whole, this user's, and made of what is asked for."""
-    library = entry / f'{name}{so_suffix()}'
+    library, told = entry / f'{name}{so_suffix()}', entry / f'{name}.json'
+    if not (library.is_file() and told.is_file()):
+        return None  # a pipe among them would be read for ever
     try:
-        record = json.loads((entry / f'{name}.json').read_bytes())
+        record = json.loads(told.read_bytes())
         with open(library, 'rb') as file:
             if not cache.is_own(os.fstat(file.fileno())):
                 return None

@@ -4,6 +4,7 @@
 import errno
 import json
 import os
+import random
 import shutil
 import stat
 import threading
@@ -110,6 +111,75 @@ def test_a_damaged_entry_is_built_anew(job, damage):
     assert build(again) == path
     assert again.toolchain.calls == 1
     assert build(job(toolchain=None)) == path  # whole again: nothing is compiled
+
+
+def tamper(rng, files):
+    """Do to the files of a cache whatever can happen to files."""
+    one, other = rng.sample(files, 2)
+    content = one.read_bytes() if one.is_file() else b''
+    at = rng.randrange(len(content) + 1)
+    how = rng.choice(['cut', 'flip', 'insert', 'swap', 'copy', 'foreign', 'link', 'folder', 'pipe'])
+    if how == 'swap' and one.is_file() and other.is_file():
+        other.replace(one.with_suffix('.aside'))
+        one.replace(other)
+        one.with_suffix('.aside').replace(one)
+        return
+    shutil.rmtree(one) if one.is_dir() else one.unlink(missing_ok=True)
+    if how in ('cut', 'flip', 'insert', 'foreign'):
+        changed = bytes([content[at] ^ 1]) if how == 'flip' and at < len(content) else b'x'
+        rest = {'cut': b'', 'flip': content[at + 1 :], 'insert': content[at:]}.get(how)
+        one.write_bytes(os.urandom(64) if rest is None else content[:at] + changed + rest)
+    elif how == 'copy' and other.is_file():
+        shutil.copy(other, one)
+    elif how == 'link':
+        one.symlink_to(other)
+    elif how == 'folder':
+        one.mkdir()
+    elif how == 'pipe' and hasattr(os, 'mkfifo'):
+        os.mkfifo(one)
+
+
+def test_whatever_happened_to_the_folder_the_code_is_what_was_asked_for(job, folder):
+    """Two libraries lie side by side, so that files of one can be taken for the other's."""
+    keys = {'ab' * 16: 'first', 'cd' * 16: 'second'}
+    jobs = {key: (lambda key=key, text=text: job(key, text)) for key, text in keys.items()}
+    for key in keys:
+        build(jobs[key]())
+    files = [
+        folder / f'toy-{key[:16]}' / name
+        for key in keys
+        for name in (f'toy{toolchain.so_suffix()}', 'toy.json', 'toy.cpp')
+    ]
+    rng, rebuilt = random.Random(0), 0
+    for _ in range(150):
+        for _ in range(rng.randrange(1, 4)):
+            tamper(rng, files)
+        unusable = False
+        for key, text in keys.items():
+            made = jobs[key]()
+            path, _ = warned(lambda made=made: build(made))
+            assert text.upper() in path.read_text()
+            rebuilt += made.toolchain.calls
+            again = jobs[key]()
+            path, _ = warned(lambda again=again: build(again))
+            assert text.upper() in path.read_text()
+            unusable |= private(path)
+        if unusable:  # a folder in a file's place is nobody's to remove
+            shutil.rmtree(folder)
+            cache.clear_cache()
+            for make in jobs.values():
+                build(make())
+    assert rebuilt > 100
+
+
+@pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() == 0, reason='root may read all')
+@pytest.mark.parametrize('name', ['toy.json', f'toy{toolchain.so_suffix()}'])
+def test_a_file_that_cannot_be_read_is_built_anew(job, name):
+    path = build(job())
+    (path.parent / name).chmod(0)
+    again = job()
+    assert build(again) == path
+    assert again.toolchain.calls == 1
 
 
 def test_a_file_of_another_user_is_built_anew(job, monkeypatch):

@@ -58,6 +58,12 @@ void shifted(const BE::Tensor x, BE::Tensor y, const BE::Tensor index) {
     y.data_ptr<J>()[0] = J(x.data_ptr<J>()[index.data_ptr<I>()[0]]);
   });
 }
+
+// @BE narrowing ret attr.a:int64 attr.b:int32 attr.c:uint64 attr.d:int64 attr.e:float64
+void narrowing(BE::Tensor y, int8_t a, uint64_t b, int32_t c, double d, float e) {
+  auto* out = y.data_ptr<double>();
+  out[0] = a, out[1] = static_cast<double>(b), out[2] = c, out[3] = d, out[4] = e;
+}
 """
 
 

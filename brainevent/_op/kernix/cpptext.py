@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,12 +26,16 @@ _COMMENTS = ('line', 'block')
 _LITERALS = ('raw', 'string', 'char')
 _CONDITION = re.compile(r'^[ \t]*#[ \t]*(if(?:n?def)?|elif|else|endif)\b[ \t]*([^\n]*)', re.M)
 _DIRECTIVE = re.compile(r'^[ \t]*#(?:\\\r?\n|[^\n])*', re.M)
-_DEFINE = re.compile(r'^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)]*)\)((?:\\\r?\n|[^\n])*)', re.M)
+_DEFINE = re.compile(
+    r'^[ \t]*#[ \t]*define[ \t]+(\w+)\(((?:\\\r?\n|[^)\n])*)\)((?:\\\r?\n|[^\n])*)', re.M
+)
 _INCLUDE = re.compile(
     r'^[ \t]*#[ \t]*(?:include|import)(?:_next)?[ \t]*(?:(["<])([^">\n]+)[">]|(\S))|'
     r'__has_include[ \t]*\([ \t]*(["<])([^">\n]+)[">]',
     re.M,
 )
+_FUNCTION = re.compile(r'\bvoid\s+([A-Za-z_]\w*)\s*\(')
+_BRACKET = re.compile(r'[](){}<>[,]')
 _OPEN, _CLOSE = '([{<', ')]}>'
 
 
@@ -70,25 +74,43 @@ class Source:
         clear, comments = blank(self.text)
         off = switched_off(clear)
         self._clear = _erase(clear, off)
-        self.comments = [c for c in comments if not any(a <= c.start < b for a, b in off)]
+        self.comments = [c for c in comments if not _within(c.start, off)]
         self.code = _DIRECTIVE.sub(_spaces, self._clear)
         self._starts = [0]
         for part in parts:
             self._starts.append(self._starts[-1] + len(part.text) + 1)
 
+    @functools.cached_property
+    def functions(self) -> dict[str, list[re.Match[str]]]:
+        """Where ``void name(`` stands, by name, up to behind the parenthesis."""
+        found: dict[str, list[re.Match[str]]] = {}
+        for match in _FUNCTION.finditer(self.code):
+            found.setdefault(match[1], []).append(match)
+        return found
+
+    @functools.cached_property
+    def _lines(self) -> list[int]:
+        return [match.start() for match in re.finditer('\n', self.text)]
+
     def place(self, at: int) -> str:
         """Say where a position is, as compilers do: ``file:line``."""
         index = min(bisect_right(self._starts, at), len(self.parts)) - 1
-        line = self.text.count('\n', self._starts[index], at) + 1
+        line = bisect_left(self._lines, at) - bisect_left(self._lines, self._starts[index]) + 1
         return f'{self.parts[index].label}:{line}'
 
-    def arguments(self, at: int, code: str | None = None) -> tuple[list[Parameter], int]:
-        """Split what stands in the parentheses opened before ``at``; and where they end."""
+    def arguments(self, at: int, code: str | None = None) -> tuple[list[Parameter], int | None]:
+        """Split what stands in the parentheses opened before ``at``; and say where they end.
+
+        They end nowhere, None, if a bracket is missing.
+        """
         code = self.code if code is None else code
-        depth, start, end, found = 1, at, len(code), []
-        for i in range(at, len(code)):
-            depth += (code[i] in _OPEN) - (code[i] in _CLOSE)
-            if depth == 0 or (depth == 1 and code[i] == ','):
+        depth, start, end, found = 1, at, None, []
+        for match in _BRACKET.finditer(code, at):
+            sign, i = match[0], match.start()
+            if sign == '>' and (depth == 1 or code[i - 1] == '-'):
+                continue  # an operator
+            depth += (sign in _OPEN) - (sign in _CLOSE)
+            if depth == 0 or (depth == 1 and sign == ','):
                 found.append(_parameter(code, start, i))
                 start = i + 1
             if depth == 0:
@@ -125,16 +147,18 @@ def blank(text: str, literals: bool = True) -> tuple[str, list[Comment]]:
 
 
 def switched_off(code: str) -> list[tuple[int, int]]:
-    """Return the ranges between ``#if 0`` and its end or alternative."""
-    ranges, stack = [], []  # of the open conditions: where a dead range began, or None
+    """Return the ranges between ``#if 0`` and its end or alternative, those inside others not."""
+    ranges, stack, dead = [], [], 0  # of the open conditions: where a dead range began, or None
     for match in _CONDITION.finditer(code):
         kind = match[1]
         if kind.startswith('if'):
-            dead = kind == 'if' and match[2].strip() == '0'
-            stack.append(match.end() if dead else None)
+            off = kind == 'if' and match[2].strip() == '0'
+            stack.append(match.end() if off else None)
+            dead += off
         elif stack:
             began = stack.pop()
-            if began is not None:
+            dead -= began is not None
+            if began is not None and not dead:
                 ranges.append((began, match.start()))
             if kind != 'endif':
                 stack.append(None)
@@ -155,15 +179,23 @@ def _parameter(code: str, start: int, end: int) -> Parameter:
 
 def _replaced(body: str, values: dict[str, str]) -> str:
     """Put arguments into the body of a macro, as the preprocessor does."""
-    body = re.sub(r'\\\r?\n', '\n', body)
+    body = ' '.join(re.sub(r'\\\r?\n', '\n', body).split())
     words = re.sub(r'[A-Za-z_]\w*', lambda m: values.get(m[0], m[0]), body)
-    return re.sub(r'\s*##\s*', '', words)
+    return re.sub(r' ?## ?', '', words)
+
+
+def _within(at: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether a place is in one of some ranges, which are in order and apart."""
+    index = bisect_right(ranges, at, key=lambda one: one[0])
+    return index > 0 and at < ranges[index - 1][1]
 
 
 def _erase(text: str, ranges: Sequence[tuple[int, int]]) -> str:
+    kept, done = [], 0
     for start, end in ranges:
-        text = text[:start] + re.sub(r'[^\n]', ' ', text[start:end]) + text[end:]
-    return text
+        kept += [text[done:start], re.sub(r'[^\n]', ' ', text[start:end])]
+        done = end
+    return ''.join([*kept, text[done:]])
 
 
 def _spaces(match: re.Match[str]) -> str:

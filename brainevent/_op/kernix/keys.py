@@ -121,7 +121,7 @@ def _meant(
         return
     for folder in [*([beside] if quote == '"' and beside else []), *dirs]:
         path = Path(os.path.normpath(folder / name))
-        if path.is_file():
+        if os.path.isfile(path):  # False for a name that no system can have
             yield name, path
             return
 

@@ -117,6 +117,11 @@ def test_a_header_that_a_macro_names_can_be_any(make):
     assert make(text).key != before.key
 
 
+def test_headers_with_names_that_no_file_can_have(make):
+    for name in ('x' * 5000, 'a\0b', '.', '/', '日' * 200):
+        make(f'#include "{name}"\n#include <{name}>\n')
+
+
 def test_headers_that_include_each_other(make):
     (make.folder / 'deeper.h').write_text('#include "mine.h"\n#include "missing.h"\n')
     assert make().key == make().key

@@ -281,7 +281,10 @@ def load_cuda_dir(
     name : str, optional
         Of the module; the name of the folder if not given.
     file_patterns : list of str, optional
-        ``['*.cu']`` if not given. The files are joined in alphabetical order.
+        As for `pathlib.Path.glob`, relative to the folder; ``['*.cu']`` if not given, which does
+        not look into folders below, as ``'**/*.cu'`` does. A file that several patterns match is
+        taken once. The files are joined in alphabetical order of their paths; each is searched
+        for headers in its own folder.
     **kwargs
         As for `load_cuda_inline`.
 
@@ -293,6 +296,8 @@ def load_cuda_dir(
     ------
     KernelError
         If no file is found, and as `load_cuda_inline`.
+    OptionError
+        If a pattern is none (also a ``ValueError``).
     """
     parts = _pipeline().read_folder(directory, file_patterns)
     return load_cuda_inline(name or _stem(directory), parts, functions, **kwargs)

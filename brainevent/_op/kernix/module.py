@@ -325,11 +325,15 @@ class ModuleFunction:
                 explain(
                     self.name,
                     f'the attribute {token.name!r} cannot be passed.',
-                    expected=f'a number, known when the call is traced, that {token.dtype} holds',
+                    expected=f'a number, known when the call is traced, that {token.dtype} holds'
+                    + (f', {_LARGEST} at most' if token.dtype == 'uint64' else ''),
                     got=repr(value),
                     remedy='pass what changes from call to call as an array',
                 )
             ) from cause
+
+
+_LARGEST = 2**63 - 1  # JAX hands whole numbers on as signed ones, whatever their type
 
 
 def attribute_value(token: Token, value: Any) -> Any:
@@ -342,9 +346,12 @@ def attribute_value(token: Token, value: Any) -> Any:
     if given.dtype.kind in 'OSUmM' and not isinstance(value, int):
         raise TypeError('not a number')  # NumPy reads None as NaN, and text as what it spells
     if dtype.kind in 'iub':
-        number = dtype.type(given[()])
+        with np.errstate(invalid='ignore'):  # of NaN and infinities, which the next line refuses
+            number = dtype.type(given[()])
         if number != given:
             raise ValueError('not a value of that type')
+        if int(number) > _LARGEST:
+            raise OverflowError('larger than JAX passes on')
     else:
         if given.dtype.kind == 'c' and dtype.kind != 'c':
             raise TypeError('a complex number')
@@ -387,8 +394,10 @@ def register_ffi_target(
     KeyError
         If the module has no such function.
     KernelRegistrationError
-        If the name stands for other content, or the module runs on another platform.
+        If the name stands for other content, is empty, holds spaces or what cannot be printed, or
+        if the module runs on another platform.
     """
+    runtime.check_target_names([target_name], 'register_ffi_target')
     wanted = runtime.ffi_platform(platform, 'register_ffi_target')
     emulated = wanted == 'CUDA' and module.is_emulated
     expect(

@@ -109,7 +109,9 @@ def test_the_same_through_jax_alone(shared):
         ('int8', 200), ('int32', 2.5), ('uint8', -1), ('bool', 2), ('float32', 1j),
         ('float32', 'one'), ('float64', [1.0]), ('int32', None), ('int64', 2**70),
         ('float64', None), ('float32', '1'), ('float32', 1e300), ('float16', -65536.0),
-        ('float64', 10**400), ('complex64', 1e300j),
+        ('float64', 10**400), ('complex64', 1e300j), ('int32', float('nan')),
+        ('int64', float('inf')), ('uint32', 2**32), ('int64', 2**63), ('uint64', 2**63),
+        ('int16', np.int64(40_000)), ('bool', -1), ('int8', -129),
     ],
 )  # fmt: skip
 def test_values_that_a_type_does_not_hold(dtype, value):
@@ -126,9 +128,40 @@ def test_attributes_that_are_refused(shared):
         '    got:      none'
     )
     failing(lambda: scale(X, outs=struct(4), factor=1, other=2), KernelSignatureError)
+    for name, value in (('b', 200), ('b', -129), ('f', -1), ('d', 2**63), ('a', 2)):
+        text = failing(
+            lambda name=name, value=value: shared['every'](
+                X, outs=struct(12), **ALL | {name: value}
+            ),
+            KernelSignatureError,
+        )
+        assert f'the attribute {name!r} cannot be passed' in text
+        assert f'got:      {value}' in text
     traced = jax.jit(lambda k: scale(X, outs=struct(4), factor=k))
     text = failing(lambda: traced(2.0), KernelSignatureError)
     assert 'known when the call is traced' in text
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'holds'),
+    [
+        ('a', -128, True), ('a', -129, False), ('a', 2**40, False), ('b', 2**31 - 1, True),
+        ('b', -1, False), ('c', 2**31 - 1, True), ('c', 2**31, False), ('c', 2**63 - 1, False),
+        ('d', 2**53, True), ('d', 2**53 + 1, False), ('e', 0.1, True),
+    ],
+)  # fmt: skip
+def test_a_parameter_narrower_than_its_token_takes_what_it_holds(shared, name, value, holds):
+    """C++ would cut the number without a word."""
+    attrs = {'a': 1, 'b': 2, 'c': 3, 'd': 4, 'e': 0.5} | {name: value}
+    with jax.enable_x64(True):
+        out = struct(5, dtype=jnp.float64)
+        if holds:
+            want = [np.float32(v) if k == 'e' else v for k, v in attrs.items()]
+            assert shared['narrowing'](outs=out, **attrs).tolist() == want
+        else:
+            text = failing(lambda: shared['narrowing'](outs=out, **attrs))
+            assert f'narrowing: attribute `{name}` does not fit.' in text
+            assert f'got:      {value}' in text
 
 
 # --- refusals at the boundary -------------------------------------------------------------------
@@ -210,7 +243,8 @@ def test_no_elements(shared):
 
 
 def test_what_a_module_tells(shared):
-    assert shared.function_names == ['scale', 'typed', 'every', 'fails', 'kinds', 'shifted']
+    names = ['scale', 'typed', 'every', 'fails', 'kinds', 'shifted', 'narrowing']
+    assert shared.function_names == names
     assert (shared.name, shared.platform, shared.ffi_platform) == ('kernix_shared', 'cpu', 'cpu')
     assert len(shared.content_hash) == 32
     assert shared.content_hash[:16] in shared.path
@@ -252,6 +286,20 @@ def test_registered_names(shared):
         register_ffi_target('kernix_test.scale', shared, 'scale', platform='cpu', content_id='x')
     with pytest.raises(KeyError):
         register_ffi_target('kernix_test.gone', shared, 'gone', platform='cpu')
+
+
+@pytest.mark.parametrize('name', ['', ' ', 'a b', 'a\0b', 'a\n', '\t', '\ud800', None, 3, b'a'])
+def test_names_that_no_target_can_have(shared, name):
+    before = list_registered_targets()
+    with pytest.raises(KernelRegistrationError, match='not a name for a target of XLA') as caught:
+        register_ffi_target(name, shared, 'scale', platform='cpu')
+    assert repr(name) in str(caught.value)
+    assert list_registered_targets() == before
+
+
+def test_names_of_the_house_are_its_own(shared):
+    with pytest.raises(KernelRegistrationError, match="not beginning with 'brainevent_kernix.'"):
+        register_ffi_target(shared['scale'].target, shared, 'typed', platform='cpu')
 
 
 def test_a_cpu_library_is_not_registered_for_cuda(shared):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,8 @@ from brainevent._op.kernix.toolchain import (
     include_dirs,
 )
 from brainevent._op.kernix.wrapper import wrapper_text
+
+_HALVES = re.compile('[\ud800-\udfff]')  # of characters: only Python knows them
 
 
 def load_cpp(request: Request) -> CompiledModule:
@@ -54,14 +57,25 @@ def read_folder(directory: PathLike, patterns: Sequence[str] | None) -> list[Par
     """Read the source files of a folder, in alphabetical order."""
     folder = Path(directory).expanduser().absolute()
     wanted = _list(patterns) or ['*.cu']
-    files = sorted({path for pattern in wanted for path in folder.glob(pattern)})
+    try:
+        found = {path for pattern in wanted for path in folder.glob(pattern)}
+    except (ValueError, NotImplementedError, TypeError) as cause:
+        raise OptionError(
+            explain(
+                'load_cuda_dir',
+                '`file_patterns` holds what is no pattern.',
+                expected="patterns relative to the folder, such as '*.cu' or '**/*.cu'",
+                got=f'{wanted!r} ({cause})',
+            )
+        ) from cause
+    files = sorted(path for path in found if path.is_file())
     expect(
         files,
         KernelError,
         'load_cuda_dir',
         'no source file was found.',
         expected=f'files {", ".join(wanted)}',
-        got=f'none in {folder}',
+        got=f'none in {folder}' if folder.is_dir() else f'no folder {folder}',
     )
     return [part for path in files for part in read_file(path)]
 
@@ -78,6 +92,7 @@ def _load(request: Request, toolchain: Toolchain, suffix: str, graph: bool) -> C
     prefix = name if request.target_prefix is None else request.target_prefix
     contents = {f'{prefix}.{spec.name}': keys.functions[spec.name] for spec in specs}
     if request.auto_register:
+        runtime.check_target_names(contents, where)
         runtime.check_free(contents, toolchain.platform)  # before minutes of compilation
     directory = request.build_directory
     job = Job(
@@ -118,11 +133,11 @@ def _parts(request: Request) -> list[Part]:
     given: list[Any] = list(request.sources) if several else [request.sources]
     for part in given:
         expect(
-            isinstance(part, str | Part),
+            isinstance(part, Part) or (isinstance(part, str) and not _HALVES.search(part)),
             KernelError,
             f'module {request.name!r}',
             'the source is no text.',
-            expected='a string, or a list of strings',
+            expected='a string that UTF-8 can write, or a list of them',
             got=lambda part=part: type(part).__name__,
             remedy='load_cpp_file and load_cuda_file read files',
         )

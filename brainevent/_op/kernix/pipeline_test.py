@@ -2,6 +2,7 @@
 """The loaders from end to end: real compilers, real files, and never stale code."""
 
 import re
+import shutil
 from pathlib import Path
 
 import jax
@@ -206,7 +207,7 @@ def test_sources_that_cannot_be_read(tmp_path):
     (tmp_path / 'latin.cpp').write_bytes(b'// \xe9')
     with pytest.raises(be.KernelLoadError, match='a text file'):
         be.load_cpp_file(tmp_path / 'latin.cpp')
-    for nothing in (None, b'void f();', [Path('f.cpp')]):
+    for nothing in (None, b'void f();', [Path('f.cpp')], 'void f();  // \udc80'):
         with pytest.raises(be.KernelError, match='the source is no text'):
             be.load_cpp_inline('kx_none', nothing)
     with pytest.raises(be.KernelError, match='there is no function to call'):
@@ -214,6 +215,8 @@ def test_sources_that_cannot_be_read(tmp_path):
     with pytest.raises(be.KernelError, match=r'none in .*') as caught:
         be.load_cuda_dir(tmp_path)
     assert 'expected: files *.cu' in str(caught.value)
+    with pytest.raises(be.KernelError, match='got:      no folder /'):
+        be.load_cuda_dir(tmp_path / 'none')
 
 
 @pytest.mark.usefixtures('unoptimised')
@@ -269,6 +272,54 @@ def test_cuda_sources_go_to_the_emulator(isolated, emulated, tmp_path):
     assert be.load_cuda_dir(folder, auto_register=False).name == 'kernels'
     with pytest.raises(TypeError):
         be.load_cuda_inline('kx', ADD, extra_cflags=[])
+
+
+def parts(folder, patterns=None):
+    return [Path(part.label).relative_to(folder) for part in pipeline.read_folder(folder, patterns)]
+
+
+def test_patterns_of_a_folder(tmp_path):
+    for name in ('b.cu', 'a.cu', 'a.cuh', 'z.cpp', 'below/c.cu', 'below/a.cu', '.hidden.cu'):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / 'folder.cu').mkdir()
+    (tmp_path / 'gone.cu').symlink_to(tmp_path / 'nowhere')
+    for patterns, names in (
+        (None, '.hidden.cu a.cu b.cu'),
+        (['*.cu'], '.hidden.cu a.cu b.cu'),
+        ('a*', 'a.cu a.cuh'),
+        (['**/*.cu'], '.hidden.cu a.cu b.cu below/a.cu below/c.cu'),
+        (['b.cu', '[ab].cu', 'below/c.cu'], 'a.cu b.cu below/c.cu'),
+    ):
+        assert list(map(str, parts(tmp_path, patterns))) == names.split(), patterns
+    for patterns in (['*.CU'], ['nothing*'], ['folder.cu'], ['below']):
+        with pytest.raises(be.KernelError, match='no source file was found') as caught:
+            pipeline.read_folder(tmp_path, patterns)
+        assert f'expected: files {patterns[0]}' in str(caught.value)
+    for patterns in ([''], [f'{tmp_path}/*.cu'], [3], [None]):
+        with pytest.raises(be.OptionError, match='holds what is no pattern'):
+            pipeline.read_folder(tmp_path, patterns)
+
+
+def test_names_that_no_target_can_have(isolated):
+    for prefix in ('', 'a b', 'a\0b', 'brainevent_kernix', '\n'):
+        bad = be.load_cpp_inline('kx_prefix', ADD, target_prefix=prefix, auto_register=False)
+        assert bad['add'](X, outs=OUT).tolist() == [1, 2, 3]
+        if prefix == '':
+            continue  # '.add' is odd, but a name
+        with pytest.raises(be.KernelRegistrationError, match="module 'kx_prefix': not a name for"):
+            be.load_cpp_inline('kx_prefix', ADD, target_prefix=prefix)
+
+
+def test_a_c_driver_in_place_of_the_compiler(isolated, monkeypatch):
+    driver = shutil.which('gcc')
+    if driver is None:
+        pytest.skip('no gcc')
+    monkeypatch.setenv('CXX', driver)
+    try:
+        be.load_cpp_inline('kx_driver', ADD, auto_register=False)
+    except be.KernelLoadError as error:  # but where Python itself has the C++ library it is found
+        assert 'CXX must name a C++ compiler (g++, not gcc)' in str(error)
 
 
 def test_what_nvcc_is_asked(isolated, monkeypatch, toy):

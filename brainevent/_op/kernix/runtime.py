@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ from brainevent._error import (
 PREFIX = 'be_'
 """What the symbols of handlers begin with."""
 
+_OF_CXX = re.compile(
+    r'undefined symbol: (_ZTVN10__cxxabi|_ZN?K?S[abdiost]|_Z[dn][alw]|__(cxa|gxx)_)'
+)
 PLATFORMS = {'cpu': 'cpu', 'host': 'cpu', 'cuda': 'CUDA', 'gpu': 'CUDA'}
 
 
@@ -74,10 +78,16 @@ def open_library(path: Path, key: str) -> ctypes.CDLL:
                         'the library cannot be loaded [E-LOAD].',
                         expected='a shared library for this machine whose needs are met',
                         got=cause,
-                        remedy='see the link flags, and LD_LIBRARY_PATH for libraries it needs',
+                        remedy=_remedy(str(cause)),
                     )
                 ) from cause
         return _libraries[key][0]
+
+
+def _remedy(said: str) -> str:
+    if _OF_CXX.search(said):
+        return 'CXX must name a C++ compiler (g++, not gcc), which links the C++ library'
+    return 'see the link flags, and LD_LIBRARY_PATH for libraries it needs'
 
 
 def _expect_whole(path: Path) -> None:
@@ -174,6 +184,24 @@ def check_free(targets: Mapping[str, str], platform: str) -> None:
             got='changed content; replace=True and force_rebuild=True do not help',
             remedy='load it under another name= or target_prefix=; or with auto_register=False, '
             'and call module.function(...), which always runs the code of its module',
+        )
+
+
+def check_target_names(names: Iterable[str], where: str) -> None:
+    """Refuse names that XLA cannot hold, that nobody can read, and those of the house."""
+    for name in names:
+        expect(
+            isinstance(name, str)
+            and name
+            and name.isprintable()
+            and ' ' not in name
+            and not name.startswith(OWN),
+            KernelRegistrationError,
+            where,
+            'not a name for a target of XLA.',
+            expected=f'printable characters without spaces, not beginning with {OWN!r}',
+            got=lambda name=name: repr(name),
+            remedy='such as "my_module.my_function"',
         )
 
 

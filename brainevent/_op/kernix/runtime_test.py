@@ -77,6 +77,23 @@ def test_a_file_that_is_no_library(tmp_path):
     assert runtime.loaded_path('key of a broken library') is None
 
 
+@pytest.mark.parametrize(
+    'symbol',
+    ['_ZTVN10__cxxabiv117__class_type_infoE', '_ZNSs4sizeEv', '_Znwm', '__gxx_personality_v0'],
+)
+def test_a_library_without_the_cpp_library_blames_the_c_driver(tmp_path, monkeypatch, symbol):
+    def refuse(path):
+        raise OSError(f'{path}: undefined symbol: {symbol}')
+
+    monkeypatch.setattr(runtime.ctypes, 'CDLL', refuse)
+    (tmp_path / 'm.so').write_text('')
+    with pytest.raises(KernelLoadError, match=r'remedy:   CXX must name a C\+\+ compiler \(g\+\+,'):
+        runtime.open_library(tmp_path / 'm.so', 'key of a C driver')
+    symbol = 'cublasCreate_v2'
+    with pytest.raises(KernelLoadError, match='remedy:   see the link flags'):
+        runtime.open_library(tmp_path / 'm.so', 'key of a C driver')
+
+
 def test_a_torn_library_does_not_end_the_process(shared, tmp_path):
     whole = Path(shared.path).read_bytes()
     for size in (0, 10, 64, 1000, len(whole) // 2, len(whole) - 1):

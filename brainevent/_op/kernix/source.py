@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from brainevent._error import KernelError, KernelSignatureError, expect
+import numpy as np
+
+from brainevent._error import KernelError, KernelSignatureError, expect, explain
 from brainevent._op.kernix.cpptext import Parameter, Source
 from brainevent._op.kernix.loaders import Functions
 from brainevent._op.kernix.tokens import Token, check_tokens, read_token
 
 _ANNOTATION = re.compile(r'//+[ \t]*@BE\b[ \t]*(\S*)[ \t]*(.*)', re.DOTALL)
-_IDENTIFIER = re.compile(r'[A-Za-z_]\w*')
+_IDENTIFIER = re.compile(r'[A-Za-z_]\w*', re.ASCII)
 _QUALIFIERS = {'const', 'volatile', 'struct', 'class', 'typename', 'register', '__restrict__'}
 _LONG = 'int32' if sys.platform == 'win32' else 'int64'
 _SCALARS = {
@@ -43,6 +46,8 @@ _SCALARS = {
     **{f'{sign}int{bits}_t': f'{sign}int{bits}' for sign in ('', 'u') for bits in (8, 16, 32, 64)},
 }
 _STREAM_TYPES = ('cudaStream_t', 'CUstream')
+_INEXACT = {(taken, given) for taken in ('float64', 'complex128') for given in ('int64', 'uint64')}
+_HALVES = ('float16', 'bfloat16')  # they travel as the bits of a uint16
 
 
 @dataclass(frozen=True)
@@ -120,15 +125,25 @@ def _annotated(source: Source) -> dict[str, Request]:
 def _given(
     functions: Mapping[str, Sequence[str]] | Sequence[str], where: str
 ) -> dict[str, Request]:
-    if isinstance(functions, str):
-        functions = functions.split()
-    pairs = functions.items() if isinstance(functions, Mapping) else ((n, None) for n in functions)
+    pairs = functions.items() if isinstance(functions, Mapping) else None
     found: dict[str, Request] = {}
-    for name, tokens in pairs:
+    for name, tokens in pairs or ((name, None) for name in _several(functions, where)):
         _expect_name(name, where)
-        words = tokens.split() if isinstance(tokens, str) else tokens
-        found[name] = (words or None, None)
+        found[name] = (_several(tokens or (), where) or None, None)
     return found
+
+
+def _several(words: Any, where: str) -> list[Any]:
+    """Return names or tokens, of a list or of one text."""
+    expect(
+        isinstance(words, Iterable),
+        KernelSignatureError,
+        where,
+        '`functions` cannot be read.',
+        expected='names, or a dict of names to tokens: {"name": ["arg", "ret"]}',
+        got=lambda: repr(words),
+    )
+    return words.split() if isinstance(words, str) else list(words)
 
 
 def _expect_name(name: object, where: str) -> None:
@@ -172,16 +187,15 @@ def _resolve(
 
 def _signature(source: Source, name: str, after: int | None) -> list[Parameter] | None:
     """Return the parameters of ``void name(...)``, the one after its annotation first."""
-    pattern = re.compile(rf'\bvoid\s+{name}\s*\(')
-    matches = list(pattern.finditer(source.code))
+    matches = source.functions.get(name, [])
     if not matches:
-        return _from_macro(source, pattern, after)
-    following = [match for match in matches if after is not None and match.start() >= after]
-    if following and re.fullmatch(r'[\s\w\[\]]*', source.code[after : following[0].start()]):
-        matches = following[:1]  # directly under its annotation
-    before = source.code[: matches[0].start()]
+        return _from_macro(source, name, after)
+    following = next((m for m in matches if after is not None and m.start() >= after), None)
+    if following and re.fullmatch(r'[\s\w\[\]]*', source.code[after : following.start()]):
+        matches = [following]  # directly under its annotation
+    before = source.code[max(0, matches[0].start() - 500) : matches[0].start()]
     expect(
-        not re.search(r'\btemplate\s*<[^;{}()]*>[\s\w\[\]]*\Z', before[-500:]),
+        not re.search(r'\btemplate\s*<[^;{}()]*>[\s\w\[\]]*\Z', before),
         KernelSignatureError,
         source.place(matches[0].start()),
         f'the function {name!r} is a template.',
@@ -189,7 +203,7 @@ def _signature(source: Source, name: str, after: int | None) -> list[Parameter] 
         got='template <...>',
         remedy='annotate a function that calls it with given types',
     )
-    found = [source.arguments(match.end())[0] for match in matches]
+    found = _declared(source, matches, name)
     kinds = {tuple(_words(parameter.text)[0] for parameter in one) for one in found}
     expect(
         len(kinds) == 1,
@@ -203,25 +217,52 @@ def _signature(source: Source, name: str, after: int | None) -> list[Parameter] 
     return found[-1]
 
 
-def _from_macro(
-    source: Source, pattern: re.Pattern[str], after: int | None
-) -> list[Parameter] | None:
+def _declared(source: Source, matches: Sequence[re.Match[str]], name: str) -> list[list[Parameter]]:
+    """Return the parameters of each declaration; what stands inside another one is none."""
+    found, behind = [], 0
+    for match in matches:
+        if match.start() < behind:
+            continue
+        parameters, end = source.arguments(match.end())
+        if end is None:
+            raise _unclosed(name, source.place(match.start()))
+        found.append(parameters)
+        behind = end
+    return found
+
+
+def _unclosed(name: str, place: str) -> KernelSignatureError:
+    return KernelSignatureError(
+        explain(
+            place,
+            f'the parameters of {name!r} never end.',
+            expected=f'`void {name}(...)`, where each bracket that opens is closed',
+            got='the end of the source',
+            remedy='close the brackets; default values are better left out',
+        )
+    )
+
+
+def _from_macro(source: Source, name: str, after: int | None) -> list[Parameter] | None:
     """Look for the function in the macro that stands under its annotation."""
     made = None if after is None else source.made_by_macro(after)
-    match = pattern.search(made or '')
+    match = re.search(rf'\bvoid\s+{name}\s*\(', made or '')
     if made is None or match is None or after is None:
         return None
-    found, _ = source.arguments(match.end(), made)
+    found, end = source.arguments(match.end(), made)
+    if end is None:
+        raise _unclosed(name, source.place(after))
     return [Parameter(parameter.text, after) for parameter in found]
 
 
 def _words(text: str) -> tuple[str, str, bool, str]:
     """Split a parameter: its type in one spelling, its name, is it const, and * or & signs."""
-    text = text.split('=')[0]
+    text = ' '.join(text.split('=')[0].split())  # long runs of space take long to search
     is_const = re.search(r'\bconst\b', text) is not None
-    signs = ''.join(re.findall(r'[*&]|\[[^]]*\]', text))
-    bare = re.sub(r'\[[^]]*\]|[*&]', ' ', text)
-    bare = re.sub(r'\s*([<>])\s*', r'\1', re.sub(r'\w*\s*::\s*', '', bare)).replace('>', '> ')
+    signs = ''.join(re.findall(r'[*&]|\[[^][]*\]', text))
+    bare = ' '.join(re.sub(r'\[[^][]*\]|[*&]', ' ', text).split()).replace(' ::', '::')
+    bare = bare.replace(':: ', '::')
+    bare = re.sub(r' *([<>]) *', r'\1', re.sub(r'\b\w+::|::', '', bare)).replace('>', '> ')
     words = [word for word in bare.split() if word not in _QUALIFIERS]
     name = ''
     if len(words) > 1 and _IDENTIFIER.fullmatch(words[-1]) and not _is_type(' '.join(words)):
@@ -307,6 +348,28 @@ def _checked(source: Source, token: Token, parameter: Parameter, where: str) -> 
     )
     if is_tensor:
         return replace(token, name=name)
-    if token.kind == 'stream' or token.dtype is not None:
+    if token.kind == 'stream':
         return token
-    return replace(_inferred(source, parameter, where), name=token.name)
+    if token.dtype is None:
+        return replace(_inferred(source, parameter, where), name=token.name)
+    taken = _SCALARS.get(kind, token.dtype)  # who names a type of their own knows what it holds
+    cut = token.dtype[0] in 'iu' and taken[0] in 'iufb' and not _holds(taken, token.dtype)
+    if cut and taken not in _HALVES:
+        return replace(token, fit=taken)  # it depends on the number
+    expect(
+        _holds(taken, token.dtype) or (token.dtype, taken) == ('float64', 'float32'),
+        KernelSignatureError,
+        source.place(parameter.at),
+        f'{where.rpartition(", ")[2]}: `{parameter.text}` does not take a {token.dtype}.',
+        expected=f'attr.{token.name}:{taken}',
+        got=token,
+        remedy='C++ would take another number without a word: let token and parameter agree',
+    )
+    return token
+
+
+def _holds(taken: str, given: str) -> bool:
+    """Tell whether a C++ type takes every value of another one as it is."""
+    if taken in _HALVES or given in _HALVES:
+        return taken == given or (taken, given in _HALVES) == ('uint16', True)
+    return np.can_cast(given, taken) and (taken, given) not in _INEXACT

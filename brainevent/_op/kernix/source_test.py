@@ -146,6 +146,55 @@ def test_tokens_that_do_not_fit_the_signature():
     assert 'not for `BE::Tensor y`' in refused(f'// @BE f arg attr.x attr.a\n{code}')
 
 
+@pytest.mark.parametrize(
+    ('token', 'parameter'),
+    [
+        ('float32', 'int n'), ('complex64', 'float n'), ('complex128', 'BE::complex64_t n'),
+        ('float16', 'float n'), ('uint16', 'BE::float16_t n'), ('bfloat16', 'BE::float16_t n'),
+    ],
+)  # fmt: skip
+def test_a_token_of_another_kind_than_its_parameter_is_refused(token, parameter):
+    text = f'// @BE f ret attr.n:{token}\nvoid f(BE::Tensor y, {parameter});'
+    with pytest.raises(KernelSignatureError) as caught:
+        read(text)
+    assert f"function 'f': `{parameter}` does not take a {token}." in str(caught.value)
+    assert 'let token and parameter agree' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ('token', 'parameter'),
+    [
+        ('int32', 'int64_t n'), ('uint8', 'int n'), ('float32', 'double n'), ('int32', 'double n'),
+        ('bool', 'int n'), ('bfloat16', 'uint16_t n'), ('float16', 'BE::float16_t n'),
+        ('int64', 'my_index_t n'), ('int32', 'const int& n'), ('float64', 'float n'),
+        ('int64', 'int n'), ('int8', 'bool n'),
+    ],
+)  # fmt: skip
+def test_a_token_that_fits_its_parameter_is_believed(token, parameter):
+    text = f'// @BE f ret attr.n:{token}\nvoid f(BE::Tensor y, {parameter});'
+    assert read(text) == [f'f ret attr.n:{token}']
+
+
+@pytest.mark.parametrize('name', ['outs', 'vmap_method'])
+def test_parameters_do_not_take_the_names_of_a_call(name):
+    with pytest.raises(KernelSignatureError, match='a call needs for itself'):
+        read(f'// @BE f\nvoid f(BE::Tensor y, int {name});')
+
+
+def test_brackets_that_never_close():
+    for text in ('void f(BE::Tensor y', 'void f(BE::Tensor y, std::vector<int y) {}'):
+        with pytest.raises(KernelSignatureError, match="k.cu:2: the parameters of 'f' never end"):
+            read(f'// @BE f\n{text}')
+    with pytest.raises(KernelSignatureError, match="the parameters of 'f' never end"):
+        read('#define M(n) void n(BE::Tensor y\n// @BE f\nM(f)')
+
+
+@pytest.mark.parametrize('functions', [3, {'f': 3}, [3], {3: 'ret'}, {'f': [3]}, {'f': b'ret'}])
+def test_functions_that_are_none(functions):
+    with pytest.raises(KernelSignatureError):
+        read('void f(BE::Tensor y);', functions)
+
+
 def test_tokens_on_the_next_line():
     assert read('// @BE f arg \\\n   ret\nvoid f(const BE::Tensor x, BE::Tensor y);') == [
         'f arg ret'

@@ -28,8 +28,10 @@ DTYPES = {
     'complex128': ('BE::complex128_t', 'Complex128'),
 }
 _ALIASES = {'args': 'arg', 'rets': 'ret', 'attrs': 'attr', 'ctx.stream': 'stream'}
-_OPERAND = r'(args?|rets?)(?::(\w+))?(?:\[(\d+)\])?'
-_ATTRIBUTE = r'(attrs?)\.([A-Za-z_]\w*)(?::(\w+))?'
+_OPERAND = re.compile(r'(args?|rets?)(?::(\w+))?(?:\[([0-8])\])?')  # BE::Tensor knows 8
+_ATTRIBUTE = re.compile(r'(attrs?)\.([A-Za-z_]\w*)(?::(\w+))?', re.ASCII)
+RESERVED = ('outs', 'vmap_method', 'input_output_aliases')
+"""What a call says by keyword besides attributes."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,15 @@ class Token:
         None is any dtype for an array, and not known yet for an attribute.
     ndim : int or None
         Of an array; None is any.
+    fit : str or None
+        Of an attribute: the narrower dtype of its parameter, which a number has to fit.
     """
 
     kind: str
     name: str = ''
     dtype: str | None = None
     ndim: int | None = None
+    fit: str | None = None
 
     def __str__(self) -> str:
         name = f'.{self.name}' if self.kind == 'attr' else ''
@@ -61,8 +66,9 @@ class Token:
 
 def read_token(text: str, where: str) -> Token:
     """Read one token, in any spelling."""
-    operand = re.fullmatch(_OPERAND, text)
-    attribute = re.fullmatch(_ATTRIBUTE, text)
+    told = text if isinstance(text, str) else ''
+    operand = _OPERAND.fullmatch(told)
+    attribute = _ATTRIBUTE.fullmatch(told)
     token = None
     if operand is not None:
         ndim = None if operand[3] is None else int(operand[3])
@@ -76,8 +82,8 @@ def read_token(text: str, where: str) -> Token:
             explain(
                 where,
                 'a token that is not known.',
-                expected='arg, ret, stream, attr.NAME, with :DTYPE and [NDIM] where they are '
-                f'wanted; dtypes are {", ".join(DTYPES)}',
+                expected='arg, ret, stream, attr.NAME, with :DTYPE and [NDIM], 0 to 8, where they '
+                f'are wanted; dtypes are {", ".join(DTYPES)}',
                 got=repr(text),
             )
         )
@@ -131,13 +137,18 @@ def check_tokens(tokens: Sequence[Token], where: str) -> None:
             'two attributes of one name.',
             'attributes are told apart by name',
         ),
+        (
+            not set(attributes) & set(RESERVED),
+            'an attribute has a name that a call needs for itself.',
+            f'rename it: {", ".join(RESERVED)} are arguments of every call',
+        ),
     ):
         expect(
             ok,
             KernelSignatureError,
             where,
             what,
-            expected='at least one ret, at most one stream, and names that differ',
+            expected='at least one ret, at most one stream, and names that differ and are free',
             got=lambda: ' '.join(map(str, tokens)) or 'no parameters',
             remedy=remedy,
         )

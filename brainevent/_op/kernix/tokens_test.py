@@ -3,7 +3,7 @@
 
 import pytest
 
-from brainevent._error import KernelError
+from brainevent._error import KernelError, KernelSignatureError
 from brainevent._op.kernix.tokens import DTYPES, Token, check_tokens, normalize_tokens, read_token
 
 
@@ -50,3 +50,23 @@ def test_what_is_no_token_is_named(text):
 def test_lists_that_no_function_has(words, what):
     with pytest.raises(KernelError, match=what):
         check_tokens([read_token(word, 'test') for word in words], 'test')
+
+
+def test_arrays_have_at_most_eight_axes():
+    assert normalize_tokens(['arg[8]', 'ret:int8[0]']) == ['arg[8]', 'ret:int8[0]']
+    for text in ('arg[9]', 'arg[10]', 'arg[٣]', 'arg[' + '9' * 5000 + ']', 'attr.é', 3, None):
+        with pytest.raises(KernelSignatureError, match=r'\[NDIM\], 0 to 8'):
+            normalize_tokens([text])
+
+
+@pytest.mark.parametrize('name', ['outs', 'vmap_method', 'input_output_aliases'])
+def test_attributes_do_not_take_the_names_of_a_call(name):
+    tokens = [read_token(word, 'test') for word in ('arg', 'ret', f'attr.{name}:int32')]
+    with pytest.raises(KernelSignatureError) as caught:
+        check_tokens(tokens, 'test')
+    assert str(caught.value).startswith(
+        'test: an attribute has a name that a call needs for itself'
+    )
+    assert 'remedy:   rename it: outs, vmap_method, input_output_aliases are arg' in str(
+        caught.value
+    )

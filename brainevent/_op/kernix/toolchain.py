@@ -158,7 +158,7 @@ def _run(command: Sequence[str], folder: Path, timeout: float) -> tuple[int | st
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    except OSError as cause:
+    except (OSError, ValueError) as cause:  # ValueError: a NUL among the flags
         raise KernelToolchainError(
             explain(
                 command[0],
@@ -255,7 +255,7 @@ def find_host_compiler() -> tuple[str, ...]:
     named = os.environ.get('CXX', '').strip()
     wanted = [named] if named else [*_conda_compilers(), 'g++', 'c++', 'clang++']
     for candidate in wanted:
-        first, *rest = shlex.split(candidate)
+        first, *rest = _words(candidate)
         found = shutil.which(first)
         debug(f'host compiler {candidate}: {found or "not found"}')
         if found:
@@ -269,6 +269,14 @@ def find_host_compiler() -> tuple[str, ...]:
             remedy='install g++ (apt install g++, conda install cxx-compiler), or set CXX to one',
         )
     )
+
+
+def _words(command: str) -> list[str]:
+    """Split a command as a shell does; one with an open quote is a program that is not there."""
+    try:
+        return shlex.split(command) or ['']
+    except ValueError:
+        return [command]
 
 
 def _conda_compilers() -> list[str]:

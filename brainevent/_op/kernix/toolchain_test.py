@@ -78,6 +78,15 @@ def test_no_compiler(program, tmp_path, monkeypatch):
     )
 
 
+@pytest.mark.parametrize('named', ['"g++', "g++ '-O2", '""'])
+def test_a_named_compiler_that_no_shell_understands(program, monkeypatch, named):
+    program('g++')
+    monkeypatch.setenv('CXX', named)
+    with pytest.raises(HostCompilerNotFoundError) as caught:
+        find_host_compiler()
+    assert f'CXX={named}, not found' in str(caught.value)
+
+
 def test_a_named_compiler_that_is_not_there_is_not_replaced(program, monkeypatch):
     program('g++', on_path=True)
     monkeypatch.setenv('CXX', 'no-such-compiler')

@@ -70,5 +70,9 @@ def _passed(spec: FunctionSpec) -> Iterable[str]:
         if token.kind in count:
             yield f'be_call.{token.kind}({count[token.kind]})'
             count[token.kind] += 1
+        elif token.kind == 'stream':
+            yield 'be_call.stream()'
+        elif token.fit is None:
+            yield f'be_attr_{token.name}'
         else:
-            yield 'be_call.stream()' if token.kind == 'stream' else f'be_attr_{token.name}'
+            yield f'BE::ffi::fit<{DTYPES[token.fit][0]}>(be_attr_{token.name}, "{token.name}")'

@@ -12,7 +12,7 @@ import pytest
 from numba import cuda
 
 from brainevent import errors
-from brainevent._op import XLACustomKernel, backends
+from brainevent._op import XLACustomKernel, backends, numba_kernel
 from brainevent._op.numba_cuda import bridge
 from brainevent._op.numba_cuda.bridge import numba_cuda_callable, numba_cuda_kernel
 
@@ -68,6 +68,11 @@ def numbers(*shape):
 
 def blur_kernel(**options):
     return numba_cuda_kernel(blur, struct(N), **{'launch_dims': N, **options})
+
+
+def test_a_kernel_for_gpus_is_not_taken_for_one_for_cpus():
+    with pytest.raises(errors.KernelSignatureError, match='remedy:   numba_cuda_kernel'):
+        numba_kernel(blur, struct(N))
 
 
 def test_a_kernel_runs_eagerly_and_in_a_program(device):

@@ -110,6 +110,15 @@ def numba_kernel(
     if sys.modules.get('numba', ...) is None or importlib.util.find_spec('numba') is None:
         raise ImportError('numba_kernel needs numba: pip install numba')
     expect(
+        type(kernel).__name__ != 'CUDADispatcher',
+        KernelSignatureError,
+        'numba_kernel',
+        '`kernel` is a CUDA kernel.',
+        expected='a function decorated with numba.njit, for the CPU',
+        got=lambda: repr(kernel),
+        remedy='numba_cuda_kernel(kernel, outs, launch_dims=...) runs it on a GPU',
+    )
+    expect(
         isinstance(getattr(kernel, 'py_func', None), types.FunctionType)
         and isinstance(getattr(kernel, 'targetoptions', None), dict),
         KernelSignatureError,

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <type_traits>
+
 #include "brainevent/common.h"
 #include "xla/ffi/api/c_api.h"
 
@@ -103,6 +105,22 @@ template <> constexpr DType dtype_for<uint32_t> = DType::UInt32;
 template <> constexpr DType dtype_for<uint64_t> = DType::UInt64;
 template <> constexpr DType dtype_for<float> = DType::Float32;
 template <> constexpr DType dtype_for<double> = DType::Float64;
+
+// A whole number as the type of the parameter it is for: C++ would cut it without a word.
+template <class To, class From>
+To fit(From value, const char* name) {
+  const To taken = static_cast<To>(value);
+  bool same = static_cast<From>(taken) == value;
+  if constexpr (std::is_signed<From>::value && !std::is_signed<To>::value) same &= value >= From(0);
+  if constexpr (!std::is_signed<From>::value && std::is_signed<To>::value) same &= taken >= To(0);
+  if (!same) {
+    Text text;
+    text << "attribute `" << name << "` does not fit.\n    expected: a number that the function's "
+         << dtype_for<To> << " holds\n    got:      " << value;
+    throw Refusal(text);
+  }
+  return taken;
+}
 
 // --- one call ----------------------------------------------------------------------------------
 

@@ -26,18 +26,23 @@ static size_t shared_limit = kStaticShared;
 
 // ---- schedule -----------------------------------------------------------------------------------
 
+static bool is_number(const char* text) {
+  return *text && strspn(text, "0123456789") == strlen(text);
+}
+
 // forward | reverse | random[:seed] | preempt[:seed]; each launch starts the numbers anew, so that
 // a finding can be had again.
 void read_schedule() {
   const char* variable = getenv("BRAINEVENT_CUDA_EMULATOR_SCHEDULE");
-  const std::string text = variable ? variable : "forward";
+  const std::string text = variable && *variable ? variable : "forward";
   const size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
+  const bool seeded = colon != std::string::npos;
   const bool random = name == "random" || name == "preempt";
   schedule.order = random ? Order::kRandom : name == "reverse" ? Order::kReverse : Order::kForward;
   schedule.preempt = name == "preempt" ? 4 : 0;
-  schedule.random.seed(colon == std::string::npos ? 1 : strtoul(&text[colon + 1], nullptr, 10));
-  if (!random && name != "reverse" && name != "forward" && !name.empty())
+  schedule.random.seed(seeded ? strtoul(&text[colon + 1], nullptr, 10) : 1);
+  if (random ? seeded && !is_number(&text[colon + 1]) : text != "reverse" && text != "forward")
     find("host-api", "", "BRAINEVENT_CUDA_EMULATOR_SCHEDULE is %s: forward, reverse, random[:seed] "
          "or preempt[:seed]", text.c_str());
 }
@@ -184,7 +189,11 @@ static int library_of(dl_phdr_info* info, size_t, void* data) {
 
 static uint64_t access_limit() {
   const char* variable = getenv("BRAINEVENT_CUDA_EMULATOR_LIMIT");
-  const uint64_t limit = variable ? strtoull(variable, nullptr, 10) : 0;
+  if (!variable || !*variable) return 200'000'000;
+  const uint64_t limit = is_number(variable) ? strtoull(variable, nullptr, 10) : 0;
+  if (!limit)
+    find("host-api", "", "BRAINEVENT_CUDA_EMULATOR_LIMIT is %s: a positive number of memory "
+         "accesses", variable);
   return limit ? limit : 200'000'000;
 }
 
