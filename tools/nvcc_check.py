@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import fnmatch
+import itertools
 import re
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,8 +47,16 @@ QUICK = (
 REGISTERS = 96  # 65,536 of a multiprocessor serve two blocks of 256 threads and more
 
 
-def compile_unit(name: str, text: str, architectures: tuple[str, ...], folder: Path) -> list[str]:
-    """Return what is wrong with a unit."""
+class Built(NamedTuple):
+    """What came of a unit."""
+
+    seconds: float
+    registers: int
+    wrong: list[str]
+
+
+def compile_unit(name: str, text: str, architectures: tuple[str, ...], folder: Path) -> Built:
+    """Build a unit, and find what is wrong with it."""
     source = Source([Part(f'<{name}>', text)])
     specs = read_functions(source, None, name)
     file, library = folder / f'{name}.cu', folder / f'{name}.so'
@@ -60,12 +69,27 @@ def compile_unit(name: str, text: str, architectures: tuple[str, ...], folder: P
         *(f'-I{include}' for include in include_dirs([str(SOURCES)])),
         str(file), '-o', str(library),
     ]  # fmt: skip
+    start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True)
-    said = done.stdout + done.stderr
+    seconds, said = time.perf_counter() - start, done.stdout + done.stderr
+    registers = max(map(int, re.findall(r'Used (\d+) registers', said)), default=0)
     if done.returncode:
-        return [f'{name}: nvcc refused it\n{said[-3000:]}']
+        return Built(seconds, registers, [f'{name}: nvcc refused it\n{said[-3000:]}'])
     wrong = [f'{name}: {line.strip()}' for line in said.splitlines() if _is_costly(line)]
-    return wrong + [f'{name}: {fault}' for fault in _driven(library, specs)]
+    wrong += [f'{name}: {fault}' for fault in _driven(library, specs)]
+    return Built(seconds, registers, wrong)
+
+
+def report(built: dict[str, Built]) -> None:
+    """Print for every operator how many units it has, how long they take and what they need."""
+    print(
+        '| operator | units | seconds each: median, most | registers at most |\n|---|---|---|---|'
+    )
+    for operator, of in itertools.groupby(sorted(built), lambda name: name.partition('_')[0]):
+        units = [built[name] for name in of]
+        seconds = sorted(unit.seconds for unit in units)
+        print(f'| {operator} | {len(units)} | {seconds[len(units) // 2]:.0f}, {seconds[-1]:.0f} '
+              f'| {max(unit.registers for unit in units)} |')  # fmt: skip
 
 
 def _driven(library: Path, specs: Iterable[FunctionSpec]) -> list[str]:
@@ -113,14 +137,16 @@ def main(arguments: list[str]) -> int:
         if (name in QUICK if quick else any(fnmatch.fnmatch(name, p) for p in patterns))
     }
     architectures = ('90',) if quick else ARCHITECTURES
-    start, wrong = time.perf_counter(), 0
+    start, built = time.perf_counter(), {}
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(2) as pool:
         folder = Path(name)
-        jobs = [pool.submit(compile_unit, n, t, architectures, folder) for n, t in units.items()]
-        for job in jobs:
-            for fault in job.result():
-                wrong += 1
+        jobs = {n: pool.submit(compile_unit, n, t, architectures, folder) for n, t in units.items()}
+        for unit, job in jobs.items():
+            built[unit] = job.result()
+            for fault in built[unit].wrong:
                 print(fault, flush=True)
+    report(built)
+    wrong = sum(len(unit.wrong) for unit in built.values())
     seconds = time.perf_counter() - start
     print(f'{len(units)} units for sm_{", sm_".join(architectures)} and PTX in {seconds:.0f} s: '
           f'{wrong} faults')  # fmt: skip
