@@ -244,6 +244,9 @@ def structure(prob: Array, seed: Array) -> tuple[Array, Array]:
     """Return structure arrays of the layout: a float32, and the words of the seed."""
     if prob.shape == (1,) and prob.dtype == jnp.float32 and seed.shape == (2,):
         return prob, seed
+    if is_concrete(prob) and is_concrete(seed):
+        with jax.ensure_compile_time_eval():  # known to a traced program, too
+            return _structure(prob, seed)  # type: ignore[no-any-return]
     return _structure(prob, seed)  # type: ignore[no-any-return]
 
 

@@ -218,7 +218,8 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
     @property
     def nse(self) -> int:
         """Number of edges: they are all drawn to be counted."""
-        return int(listed(self.family.layout, self.arrays, self.layout_shape, 0)[0][-1])
+        with jax.ensure_compile_time_eval():
+            return int(listed(self.family.layout, self.arrays, self.layout_shape, 0)[0][-1])
 
     def __repr__(self) -> str:
         """Describe dtype, shape and parameters."""

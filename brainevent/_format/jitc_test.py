@@ -202,6 +202,14 @@ def test_materialised_under_jit_with_room():
     near(slope, (2.0 - D[D != 0]).sum())
 
 
+def test_edges_are_counted_under_jit_where_probability_and_seed_are_known():
+    A = make('JITCScalarR')
+    slope = jax.jit(jax.grad(lambda w: A.with_data(w).tocsr().todense().sum()))(1.0)
+    assert slope == A.nse == (dense(A) != 0).sum()
+    scaled = jax.jit(lambda y: be.jitsmv_dt2t(2.0, PROB, y, SEED, shape=SHAPE, corder=False))
+    assert scaled(jnp.ones(SHAPE[0])).tolist() == [2.0] * int(slope)
+
+
 def test_parts():
     A, D = make('JITCNormalR'), dense(make('JITCNormalR'))
     for B, E in ((A, D), (A.T, D.T)):

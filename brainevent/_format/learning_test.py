@@ -141,6 +141,22 @@ def test_gradient_towards_the_trace_by_an_index_of_columns():
         near(jax.grad(loss)(jnp.asarray(PRE_TRACE)), want)
 
 
+def test_spikes_in_the_place_of_the_trace_are_refused():
+    """Release 0.0.7 had them the other way round; a square matrix would take both."""
+    A = be.COO((jnp.ones(2), [0, 1], [1, 0]), shape=(2, 2))
+    spikes, trace = be.BinaryArray(jnp.array([True, False])), jnp.array([0.5, 2.0])
+    with pytest.raises(be.OptionError) as error:
+        A.update_on_post(spikes, trace)
+    assert str(error.value) == (
+        'COO.update_on_post: the trace is an event array, and the spikes are none.\n'
+        '    expected: spikes and trace in their places\n'
+        '    got:      BinaryArray as the trace\n'
+        '    remedy:   the order is update_on_pre(pre_spike, post_trace) and '
+        'update_on_post(pre_trace, post_spike)'
+    )
+    np.testing.assert_allclose(A.update_on_post(trace, spikes).data, [1, 3])
+
+
 def test_broken_structure_is_refused():
     with pytest.raises(be.IndexRangeError):
         be.update_csr_on_binary_pre(W, COL + 1, PTR, PRE, POST_TRACE, shape=SHAPE)

@@ -3,8 +3,9 @@
 
 from typing import Any, Self
 
-from brainevent._edge import Products
+from brainevent._edge import Event, Products, unwrap
 from brainevent._edge.update import updates_of
+from brainevent._error import OptionError, expect
 from brainevent._typing import Array
 
 __all__ = ['Plasticity']
@@ -54,6 +55,8 @@ class Plasticity:
             If an operand does not fit, or connections share one weight.
         UnitError
             If the trace or a bound measures something else than the weights.
+        OptionError
+            If the trace is an event array and the spikes are none: they were exchanged.
 
         Notes
         -----
@@ -96,8 +99,19 @@ class Plasticity:
     def _learn(
         self, what: str, spikes: Any, trace: Any, w_min: Any, w_max: Any, clip: str, rows: bool
     ) -> Self:
+        where = f'{type(self).__name__}.{what}'
+        expect(
+            unwrap(trace)[1] is not Event.BINARY or unwrap(spikes)[1] is Event.BINARY,
+            OptionError,
+            where,
+            'the trace is an event array, and the spikes are none.',
+            expected='spikes and trace in their places',
+            got=lambda: f'{type(trace).__name__} as the trace',
+            remedy='the order is update_on_pre(pre_spike, post_trace) and '
+            'update_on_post(pre_trace, post_spike)',
+        )
         data = updates_of(self.products)(
-            f'{type(self).__name__}.{what}',
+            where,
             self.data,
             self.arrays,
             spikes,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import brainevent as be
 from brainevent import config
 from brainevent._edge import FAMILIES, Event
 from brainevent._edge.listed import list_active
@@ -131,6 +132,37 @@ def test_garbage_in_structure_and_list_is_survived(case):
         ]
         ids = jnp.asarray(rng.integers(-3, 9, 40).astype(np.int32))
         f(ops.params(), garbage, ops.input(), (ids, jnp.array([40]))).block_until_ready()
+
+
+DRAWN = {
+    'JITCScalarR': (1.5,), 'JITCNormalR': (1.5, 0.5), 'JITCUniformC': (1.0, 2.0)
+}  # fmt: skip
+
+
+def check_drawn(kind, backend):
+    """Multiply a drawn matrix by compacted events on both sides, and by a batch; and derive."""
+    where = {'shape': (9, 7), 'backend': backend}
+    A = getattr(be, kind)((*DRAWN[kind], 0.4, 11), **where)
+    dense, compact = np.asarray(A.todense()), be.CompactBinary.from_array
+    x = jnp.array([0.5, 0, -1, 3, np.nan, 1, 0, 0, 2])
+    y, batch = x[2:], jnp.stack([x, -x, 0 * x])
+    counts = [np.asarray(v > 0, np.float32) for v in (x, y, batch)]
+
+    @quick_jit
+    def products(A, x, y, batch):
+        by_events = jax.grad(lambda x: (compact(x) @ A).sum())(x)
+        return compact(x) @ A, A @ compact(y), compact(batch) @ A, A.T @ compact(batch.T), by_events
+
+    got = products(A, x, y, batch)
+    want = counts[0] @ dense, dense @ counts[1], counts[2] @ dense, dense.T @ counts[2].T
+    for a, b in zip(got, (*want, dense.sum(1)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('kind', DRAWN)
+@pytest.mark.parametrize('backend', ['numba', 'jax_raw'])
+def test_drawn_matrices_and_compacted_events(kind, backend):
+    check_drawn(kind, backend)
 
 
 @pytest.mark.parametrize('backend', ['numba', 'jax_raw'])

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scaling, picking and clipped learning over every layout, against the same formulas in plain JAX.
+"""Scaling, picking and learning over every layout, against the same formulas in plain JAX.
 
 Every operator is put through value, both modes, second order, adjointness and batches of each
 operand, in one program a case.
 """
 
 import functools
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -16,104 +15,9 @@ import pytest
 from brainevent._edge import FAMILIES
 from brainevent._edge.pick import picks_of
 from brainevent._edge.scale import scales_of
-from brainevent._edge.update import updates_of
 from tests.conformance.examples import example
-from tests.conformance.grid import STEMS, backends, number, quick_jit, thinned
-
-SHAPE, EDGES = (7, 5), 17
-STORED = [stem for stem in STEMS if FAMILIES[stem].weight.name == 'stored']
-LINES, ENDS = np.array([2, 0, 2, 99, 3, -7, 2]), np.array([1, 0, 3, 2, 1, 1, 1])
-
-
-@dataclass(frozen=True)
-class PerEdge:
-    """One operator over one family, on one backend, in one direction."""
-
-    operator: str
-    stem: str
-    backend: str
-    transpose: bool
-    weights: str = 'each'
-    dtype: str = 'float32'
-
-    def __str__(self):
-        side = 'transposed' if self.transpose else 'straight'
-        return '-'.join([self.operator, self.stem, self.backend, side, self.weights, self.dtype])
-
-    @functools.cached_property
-    def example(self):
-        return example(FAMILIES[self.stem].layout.name, 0, SHAPE, EDGES)
-
-    @property
-    def how(self):
-        return {'shape': SHAPE, 'transpose': self.transpose, 'backend': self.backend}
-
-    def operands(self, seed=0):
-        """Draw differentiable operands."""
-        rng = np.random.default_rng(seed)
-        ex, (m, n) = self.example, SHAPE
-        w = number(rng, (1 if self.weights == 'one' else ex.edges,), self.dtype)
-        if self.operator in ('lines', 'elements'):
-            return (w,)
-        rows, cols = number(rng, (m,), self.dtype), number(rng, (n,), self.dtype)
-        if self.operator == 'scale':
-            return w, cols if self.transpose else rows
-        source, target = (rows, cols) if self.transpose else (cols, rows)
-        # bounds that no sum meets exactly: there the derivative is anybody's
-        return w, source, target, jnp.asarray([-0.76, 0.83], self.dtype)
-
-    def call(self, arrays):
-        """Return the operator as a function of its operands."""
-        family, where = FAMILIES[self.stem], 'conformance'
-        if self.operator == 'scale':
-            core = (self.example.edges,)
-            scale = scales_of(family)
-            return lambda w, y: scale(where, y, w, arrays, core=core, **self.how)
-        if self.operator == 'clip':
-            update = updates_of(family)
-            return lambda w, x, y, b: update(
-                where, w, arrays, x, y, b[0], b[1], clip='touched', **self.how
-            )
-        ids = (LINES, ENDS)[: 2 if self.operator == 'elements' else 1]
-        return lambda w: picks_of(family)(where, w, arrays, *map(jnp.asarray, ids), **self.how)
-
-    def formula(self):
-        """Return what the operator must give, in plain JAX."""
-        row, col = self.example.row, self.example.col
-        source, target = (row, col) if self.transpose else (col, row)
-        if self.operator == 'scale':
-            return lambda w, y: w * y[target]
-        if self.operator == 'clip':
-            return functools.partial(_clipped, source, target)
-
-        def pick(w):
-            dense = jnp.zeros(SHAPE, w.dtype).at[row, col].add(w)
-            dense = dense if self.transpose else dense.T
-            lines = jnp.where((LINES >= 0) & (dense.shape[0] > LINES), LINES, 99)
-            ids = (lines, ENDS) if self.operator == 'elements' else lines
-            return dense.at[ids].get(mode='fill', fill_value=0)
-
-        return pick
-
-
-def _clipped(source, target, w, x, y, bounds):
-    """Learn and clip; towards spikes straight through."""
-    on = (x > 0).astype(x.dtype)
-    straight = on + x - jax.lax.stop_gradient(x)
-    new = w + straight[source] * y[target]
-    return jnp.where(on[source] > 0, jnp.clip(new, *bounds), new)
-
-
-def _cases(dtype='float32', weights=('each', 'one'), operators=('scale', 'lines', 'elements')):
-    return [
-        PerEdge(operator, stem, backend, transpose, kind, dtype)
-        for operator in operators
-        for stem in STORED
-        for backend in backends(stem)
-        if backend in ('numba', 'jax_raw')
-        for transpose in (False, True)
-        for kind in (weights if operator in ('lines', 'elements') else ('each',))
-    ]
+from tests.conformance.grid import number, quick_jit, thinned
+from tests.conformance.per_edge import LEARNING, STORED, PerEdge, cases
 
 
 def _everything(f, primals, tangents, ct, twice):
@@ -166,18 +70,18 @@ def check(case, tolerance):
     np.testing.assert_allclose(left, right, rtol=10 * tolerance, atol=10 * tolerance)
 
 
-@pytest.mark.parametrize('case', thinned(_cases(), 8))
+@pytest.mark.parametrize('case', thinned(cases(), 8))
 def test_value_derivatives_and_batches(case):
     check(case, 2e-5)
 
 
-@pytest.mark.parametrize('case', thinned(_cases(operators=('clip',)), 4))
-def test_learning_that_clips_what_it_touches(case):
+@pytest.mark.parametrize('case', thinned(cases(operators=LEARNING), 8))
+def test_learning(case):
     """By itself, since its derivatives take more programs than all others."""
     check(case, 2e-5)
 
 
-@pytest.mark.parametrize('case', thinned(_cases('float64', ('each',)), 40))
+@pytest.mark.parametrize('case', thinned(cases('float64', ('each',)), 40))
 def test_sixty_four_bits(case):
     with jax.enable_x64(True):
         check(case, 1e-13)
@@ -201,7 +105,7 @@ def test_values_in_other_dtypes(case, dtype):
 
 
 def _every():
-    return _cases() + _cases(operators=('clip',))
+    return cases() + cases(operators=LEARNING)
 
 
 def _broken(case, arrays):

@@ -18,6 +18,7 @@ from tests.conformance import (
     per_edge_test,
 )
 from tests.conformance.grid import dtype_grid, every_dtype, full_grid, thinned, turned_grid
+from tests.conformance.per_edge import LEARNING, cases
 
 pytestmark = pytest.mark.usefixtures('emulated')
 SCHEDULES = ('reverse', 'random:1', 'preempt:2')
@@ -86,6 +87,11 @@ def test_edges_that_point_outside_count_nothing(case):
     broken_structure_test.check_outside(case)
 
 
-@pytest.mark.parametrize('case', on_cuda(per_edge_test._cases(), 14))
-def test_scaling_picking_and_learning(case):
+@pytest.mark.parametrize('case', on_cuda(cases(), 14))
+def test_scaling_and_picking(case):
+    per_edge_test.check(case, 2e-5)
+
+
+@pytest.mark.parametrize('case', on_cuda(cases(operators=LEARNING), 24))
+def test_learning(case):
     per_edge_test.check(case, 2e-5)

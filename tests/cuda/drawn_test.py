@@ -14,6 +14,7 @@ from brainevent._edge.kernels import cuda_units
 from brainevent._edge.materialise import list_edges
 from brainevent._edge.random import exponential_table
 from brainevent._format.drawn import DRAWN_LAYOUT, JITN, JITU
+from tests.conformance.listed_test import DRAWN, check_drawn
 
 pytestmark = pytest.mark.usefixtures('emulated')
 
@@ -119,3 +120,8 @@ def test_products_and_matrices_are_those_of_the_reference(family, prob):
     rng = np.random.default_rng(0)
     for a, b in zip(got, everything('jax_raw'), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize('kind', DRAWN)
+def test_compacted_events(kind):
+    check_drawn(kind, 'cuda_raw')
