@@ -2,7 +2,9 @@
 """Just-in-time connectivity of your own: log-normal weights, connections rarer with distance.
 
 A law of weights is one `Weight`; a rule that decides which edges stay is one function. Products
-from both sides, native code, derivatives and batching follow.
+from both sides, native code, derivatives and batching follow. Strengths of cortical synapses are
+log-normal (Song et al. 2005, PLoS Biol. 3:e68), and connections get rarer with distance (Perin et
+al. 2011, PNAS 108:5419-5424).
 
 run: python examples/drawn_third_party.py
 """

@@ -5,6 +5,7 @@ Structure is a probability and a seed. How edges follow from them is told in
 `brainevent._edge.random`. A matrix with streams along its columns is the transpose of one of these.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from brainevent._edge.layout import rows_of
 from brainevent._edge.materialise import Dense, list_edges
 from brainevent._edge.operands import as_array, split_unit
 from brainevent._edge.weight import CONSTANT, NORMAL, UNIFORM, Weight
-from brainevent._error import DtypeError, OptionError, ShapeError, UnitError, expect
+from brainevent._error import DtypeError, OptionError, ShapeError, UnitError, expect, explain
 from brainevent._typing import Array, Shape
 
 __all__ = [
@@ -27,12 +28,16 @@ __all__ = [
     'JITS',
     'JITU',
     'Drawn',
+    'counted',
     'drawn_layout',
     'listed',
     'own_prob',
+    'own_room',
     'own_seed',
     'structure',
 ]
+
+MOST = 2**31 - 1  # entries that a list of edges can have
 
 
 class Drawn(Products):
@@ -121,13 +126,21 @@ def _edges(layout: Layout, arrays: tuple[Array, ...], shape: Shape) -> tuple[Arr
     return jnp.where(outside, m, row), jnp.where(outside, n, col)
 
 
+def counted(layout: Layout, arrays: tuple[Array, ...], shape: tuple[int, int]) -> Array:
+    """Return the number of edges of every row."""
+    return list_edges(layout, arrays, jnp.zeros(shape[0] + 1, jnp.int32), shape, 0)[0]
+
+
 def listed(
     layout: Layout, arrays: tuple[Array, ...], shape: tuple[int, int], size: int
 ) -> tuple[Array, tuple[Array, ...]]:
-    """Return where rows begin, and the list of edges up to a size."""
-    none = jnp.zeros(shape[0] + 1, jnp.int32)
-    count = list_edges(layout, arrays, none, shape, 0)[0]
-    ptr = jnp.concatenate([none[:1], jnp.cumsum(count, dtype=jnp.int32)])
+    """Return where rows begin, `MOST` at most, and the list of edges up to a size."""
+    count = counted(layout, arrays, shape).astype(jnp.uint32)
+    total = jnp.cumsum(count, dtype=jnp.uint32)
+    # a sum that wraps is below what was added last
+    beyond = jax.lax.cummax(((total < count) | (total > MOST)).astype(jnp.int32))
+    ends = jnp.where(beyond > 0, MOST, total.astype(jnp.int32))
+    ptr = jnp.concatenate([jnp.zeros(1, jnp.int32), ends])
     return ptr, list_edges(layout, arrays, ptr, shape, size)
 
 
@@ -225,6 +238,52 @@ def own_seed(where: str, seed: Any) -> Array:
 def _fitting(value: int) -> Any:
     """Return a whole number as one of 32 bits, or as its upper and lower word."""
     return np.int32(value) if -(2**31) <= value < 2**31 else random.seed_words(value)
+
+
+def own_room(where: str, nse: Any, count: int | None, shape: Shape, exact: bool) -> int:
+    """Take over the length of a list of edges; ``count`` is how many there are, where known.
+
+    Where it is not, too little room has to show in the result: by at least one weight that is NaN.
+    """
+    expect(
+        count is not None or nse is not None,
+        OptionError,
+        where,
+        'how many edges a traced matrix has is not known.',
+        expected='room for so many entries',
+        got='nse=None',
+        remedy=f'pass nse=, {shape[0] * shape[1]} at most; with a mean of rows * columns * prob, '
+        'mean + 6 * sqrt(mean) + 6 is too little once in 1e9 matrices',
+    )
+    expect(
+        count is not None or not exact,
+        DtypeError,
+        where,
+        'whole numbers cannot show that there was too little room.',
+        expected='weights of a floating dtype, for a traced matrix',
+        got='whole numbers',
+        remedy='convert the weight to float',
+    )
+    least = 1 if count is None and 0 not in shape else count or 0
+    room = least if nse is None else _whole(where, nse)
+    expect(
+        least <= room <= MOST,
+        OptionError,
+        where,
+        'there is not room for all edges.' if room < least else 'the list of edges is too long.',
+        expected=f'{least} to {MOST} entries',
+        got=room,
+    )
+    return room
+
+
+def _whole(where: str, nse: Any) -> int:
+    try:
+        return operator.index(nse)
+    except TypeError as error:
+        got = type(nse).__name__
+        text = explain(where, '`nse` is not an int.', expected='a number of entries', got=got)
+        raise DtypeError(text) from error
 
 
 def _fresh_seed(where: str) -> int:

@@ -6,6 +6,7 @@ alone or in batches, on every backend, sees the same one, and so do its dense an
 Element ``(i, j)`` does not depend on how many rows and columns there are.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -32,8 +33,10 @@ from brainevent._format.drawn import (
     JITS,
     JITU,
     Drawn,
+    counted,
     listed,
     own_prob,
+    own_room,
     own_seed,
     structure,
 )
@@ -219,7 +222,8 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
     def nse(self) -> int:
         """Number of edges: they are all drawn to be counted."""
         with jax.ensure_compile_time_eval():
-            return int(listed(self.family.layout, self.arrays, self.layout_shape, 0)[0][-1])
+            count = counted(self.family.layout, self.arrays, self.layout_shape)
+        return int(np.asarray(count).sum(dtype=np.int64))
 
     def __repr__(self) -> str:
         """Describe dtype, shape and parameters."""
@@ -307,7 +311,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         ----------
         nse : int, optional
             Room for entries, needed where probability or seed are traced. What is left over is
-            padding; if there is too little room, the weights are NaN.
+            padding; if there is too little room there, the weights are NaN.
 
         Returns
         -------
@@ -317,7 +321,9 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         Raises
         ------
         OptionError
-            If ``nse`` is missing and the number of edges is not known.
+            If ``nse`` is missing and the number of edges is not known, or known and larger.
+        DtypeError
+            If the number is not known, and weights are whole numbers, which cannot be NaN.
 
         Examples
         --------
@@ -326,11 +332,11 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         >>> A.shape, A.nse == A.indices.size
         ((3, 4), True)
         """
-        return self._compressed('tocsr', nse).tocsr()  # type: ignore[no-any-return]
+        return _turned(self._compressed('tocsr', nse), 'tocsr')  # type: ignore[no-any-return]
 
     def tocsc(self, nse: int | None = None) -> CSC:
         """Convert to compressed columns; ``nse`` as for `tocsr`."""
-        return self._compressed('tocsc', nse).tocsc()  # type: ignore[no-any-return]
+        return _turned(self._compressed('tocsc', nse), 'tocsc')  # type: ignore[no-any-return]
 
     def tocoo(self, nse: int | None = None) -> Any:
         """Convert to coordinates; ``nse`` as for `tocsr`."""
@@ -339,18 +345,9 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
     def _compressed(self, what: str, nse: int | None) -> Any:
         """List the edges along their streams."""
         arrays, layout = self.arrays, self.family.layout
-        if nse is None:
-            expect(
-                all(map(is_concrete, arrays)),
-                OptionError,
-                f'{type(self).__name__}.{what}',
-                'how many edges a traced matrix has is not known.',
-                expected='room for so many entries',
-                got='nse=None',
-                remedy=f'pass nse=, {self.shape[0] * self.shape[1]} at most; the mean is rows * '
-                'columns * prob, and six standard deviations more are always enough',
-            )
-            nse = self.nse
+        known = self.nse if all(map(is_concrete, arrays)) else None
+        exact = not jnp.issubdtype(self.dtype, jnp.inexact)
+        nse = own_room(f'{type(self).__name__}.{what}', nse, known, self.shape, exact)
         ptr, (_, far, *key) = listed(layout, arrays, self.layout_shape, nse)
         padding = jnp.arange(nse) >= ptr[-1]  # outside of the matrix, so that it stays last
         far = jnp.where(padding, self.layout_shape[1], far)
@@ -390,11 +387,18 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         Array or Quantity, shape (edges,)
             In the product of both units.
         """
-        return self.tocsr(_room(w)).dt2t(y, w)
+        return self._with_values('dt2t', y, w)
 
     def dt2t_transposed(self, y: Any, w: Any) -> Any:
         """Multiply a value for each edge, row by row, by ``y`` at the edge's column."""
-        return self.tocsr(_room(w)).dt2t_transposed(y, w)
+        return self._with_values('dt2t_transposed', y, w)
+
+    def _with_values(self, method: str, y: Any, w: Any) -> Any:
+        """Call a method of the listed edges; NaN if there are more of them than values."""
+        listed = self.with_params(*(0.0 for _ in self.names)).tocsr(_room(w))
+        result = getattr(listed, method)(y, w)
+        value, unit = split_unit(result)
+        return with_unit(value + listed.data.astype(value.dtype), unit)
 
     def slice_rows(self, index: Any) -> CSR:
         """Return some rows, compressed."""
@@ -418,6 +422,12 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         many = min(PICKED, max(flat[0].size, 1))
         picked = jax.lax.map(lambda x: pick(*x), tuple(flat), batch_size=many)
         return with_unit(picked.reshape(*ids[0].shape, *picked.shape[1:]), units[0])
+
+
+@functools.partial(jax.jit, static_argnames='to')
+def _turned(matrix: Any, to: str) -> Any:
+    """Convert a list of edges; compiled, as the indices of concrete padding would be refused."""
+    return getattr(matrix, to)()
 
 
 def _room(w: Any) -> int | None:
