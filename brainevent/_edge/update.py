@@ -186,7 +186,7 @@ class Updates(Door):
         def run(data: Array, arrays: Any, x: Array, y: Array, bounds: Sequence[Any]) -> Array:
             dtype = result_dtype(data, y)
             w = data.astype(dtype)
-            limits = [None if b is None else b.astype(dtype) for b in bounds]
+            limits = [_limit(b, dtype, up) for b, up in zip(bounds, (True, False), strict=True)]
             free = all(limit is None for limit in limits)
             held = None if free or clip == 'all' else _as_operand(limits, dtype)
             if spec.layout.count(arrays, spec.shape):
@@ -272,6 +272,20 @@ def _core(x: Array, spec: Spec) -> int:
     return x.ndim - spec.levels
 
 
+def _limit(bound: Array | None, dtype: Any, up: bool) -> Array | None:
+    """Return a bound in the weights' dtype: for whole numbers the next one, or where they end."""
+    if bound is None or jnp.issubdtype(dtype, jnp.inexact):
+        return bound if bound is None else bound.astype(dtype)
+    ends = np.iinfo(dtype)
+    if jnp.issubdtype(bound.dtype, jnp.inexact):
+        bound = jnp.ceil(bound) if up else jnp.floor(bound)
+        inside = jnp.where(bound >= ends.max, ends.max, bound.astype(dtype))
+        return jnp.where(bound <= ends.min, ends.min, inside).astype(dtype)
+    given = np.iinfo(np.int8 if bound.dtype == bool else bound.dtype)
+    low, high = max(ends.min, given.min), min(ends.max, given.max)
+    return jnp.clip(bound, low, high).astype(dtype)
+
+
 def _as_operand(limits: Sequence[Any], dtype: Any) -> Array:
     """Put two bounds into one array; none is where no number reaches."""
     if jnp.issubdtype(dtype, jnp.inexact):
@@ -308,6 +322,14 @@ def _check_bounds(where: str, bounds: Sequence[Any], clip: str, *numbers: Array)
         expected='one number for each bound',
         got=lambda: ', '.join(f'shape {b.shape}' for b in given),
         remedy="use clip='all'",
+    )
+    expect(
+        all(b.size == 1 or b.shape == numbers[0].shape for b in given),
+        ShapeError,
+        where,
+        'the bounds do not fit the weights.',
+        expected=lambda: f'one number for each bound, or shape {numbers[0].shape}',
+        got=lambda: ', '.join(f'shape {b.shape}' for b in given),
     )
 
 

@@ -212,18 +212,12 @@ def own_seed(where: str, seed: Any) -> Array:
         given = np.asarray(seed.__jax_array__() if hasattr(seed, '__jax_array__') else seed)
         if given.size == 1 and given.dtype.kind in 'iu' or isinstance(seed, int):
             given = _fitting(int(given.reshape(())))
+        _expect_whole(where, given.dtype, given.dtype.kind in 'iufbcV')
         with jax.ensure_compile_time_eval():
             seed = jnp.asarray(given)
     if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
         seed = jax.random.key_data(seed)
-    expect(
-        jnp.issubdtype(seed.dtype, jnp.integer),
-        DtypeError,
-        where,
-        '`seed` is no whole number.',
-        expected='an int, an array of one, two words of uint32, or a key of JAX',
-        got=lambda: seed.dtype,
-    )
+    _expect_whole(where, seed.dtype, jnp.issubdtype(seed.dtype, jnp.integer))
     expect(
         seed.size == 1 or (seed.shape == (2,) and seed.dtype == jnp.uint32),
         ShapeError,
@@ -233,6 +227,17 @@ def own_seed(where: str, seed: Any) -> Array:
         got=lambda: f'{seed.dtype} of shape {seed.shape}',
     )
     return seed
+
+
+def _expect_whole(where: str, dtype: Any, ok: bool) -> None:
+    expect(
+        ok,
+        DtypeError,
+        where,
+        '`seed` is no whole number.',
+        expected='an int, an array of one, two words of uint32, or a key of JAX',
+        got=lambda: dtype,
+    )
 
 
 def _fitting(value: int) -> Any:

@@ -84,6 +84,19 @@ def test_bounds_of_what_is_touched_leave_the_others_alone(backend):
     near(dense, np.where(PRE[:, None], np.minimum(grid.data + POST_TRACE, 7), grid.data))
 
 
+@pytest.mark.parametrize(
+    ('low', 'high', 'want'),
+    [(-1, None, [1, 2, 3]), (1.5, 2.5, [2, 2, 2]), (None, 300, [1, 2, 3]), (2, 1e30, [2, 2, 3])],
+)
+@pytest.mark.parametrize('clip', ['all', 'touched'])
+def test_bounds_of_whole_numbers_never_wrap(low, high, want, clip):
+    A = be.CSR.fromdense(np.array([[1, 2], [3, 0]], np.uint8))
+    fired = be.BinaryArray(jnp.ones(2, bool))
+    got = A.update_on_pre(fired, jnp.zeros(2, jnp.uint8), low, high, clip=clip).data
+    assert got.dtype == jnp.uint8
+    assert got.tolist() == want
+
+
 def test_bounds_that_cannot_be_held_are_refused():
     A = be.COO((W, ROW, COL), shape=SHAPE)
     with pytest.raises(be.OptionError) as error:

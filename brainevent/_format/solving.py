@@ -121,8 +121,8 @@ class Solving:
         sorted_ = 'indptr' in self.structure
         at = _beyond(near, far, missing) if sorted_ else np.full(missing.size, row.size)
         row, col = (np.insert(ends, at, missing) for ends in (row, col))
-        old = np.insert(np.arange(number.shape[0]), at, number.shape[0])
-        number = number.at[old].get(mode='fill', fill_value=0).at[_diagonal(row, col, k)].add(d)
+        old = np.insert(np.arange(number.shape[0]), at, number.shape[0])  # there, a zero
+        number = jnp.pad(number, (0, 1))[old].at[_diagonal(row, col, k)].add(d)
         return self._of_entries(number, unit, row, col)
 
     def _of_entries(self, number: Array, unit: Any, row: Any, col: Any) -> Any:

@@ -93,6 +93,12 @@ def test_derivatives_batches_and_units_of_the_diagonal():
     assert be.CSR.fromdense(DENSE.astype(np.int32)).diag_add(1).dtype == np.int32
 
 
+@pytest.mark.parametrize('kind', [be.CSR, be.CSC, be.COO])
+def test_a_matrix_without_entries_gets_a_diagonal(kind):
+    A = kind.fromdense(np.zeros((2, 3), np.float32)).diag_add(jnp.array([1.0, 2.0]))
+    np.testing.assert_array_equal(A.todense(), [[1, 0, 0], [0, 2, 0]])
+
+
 def test_what_is_no_diagonal_is_refused():
     with pytest.raises(be.ShapeError) as error:
         matrix('CSC').diag_add(jnp.ones(4))

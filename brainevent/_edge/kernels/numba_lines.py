@@ -132,7 +132,7 @@ def line_visitor(layout: str, transpose: bool, one: bool, four: Any, each: Any) 
                 k, over = e + AHEAD, e + AHEAD + 4 - last
                 if over <= 0:
                     ask_weights(i, k, args)
-                elif start + shift + over <= end:
+                elif start + shift + max(over, 4) <= end:
                     ask_weights(following, start + shift + max(over - 4, 0), args)
             j0, j1 = far(s, m, n, i, e), far(s, m, n, i, e + 1)
             j2, j3 = far(s, m, n, i, e + 2), far(s, m, n, i, e + 3)

@@ -44,6 +44,7 @@ void fails(const BE::Tensor, BE::Tensor, int32_t how) {
   BE_CHECK(how != 0) << "how is " << how;
   if (how == 1) throw std::runtime_error("thrown");
   if (how == 2) throw 42;
+  if (how == 3) throw std::runtime_error("\xff, which is no text");
 }
 
 // @BE kinds

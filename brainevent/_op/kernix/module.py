@@ -328,7 +328,9 @@ class ModuleFunction:
                     expected=f'a number, known when the call is traced, that {token.dtype} holds'
                     + (f', {_LARGEST} at most' if token.dtype == 'uint64' else ''),
                     got=repr(value),
-                    remedy='pass what changes from call to call as an array',
+                    remedy='pass what changes from call to call as an array'
+                    if _compat.is_tracer(value)
+                    else 'declare a type that holds it: attr.NAME:DTYPE',
                 )
             ) from cause
 
@@ -345,6 +347,8 @@ def attribute_value(token: Token, value: Any) -> Any:
         raise TypeError('not a scalar')
     if given.dtype.kind in 'OSUmM' and not isinstance(value, int):
         raise TypeError('not a number')  # NumPy reads None as NaN, and text as what it spells
+    if given.dtype.kind == 'c' and dtype.kind != 'c':
+        raise TypeError('a complex number')
     if dtype.kind in 'iub':
         with np.errstate(invalid='ignore'):  # of NaN and infinities, which the next line refuses
             number = dtype.type(given[()])
@@ -353,8 +357,6 @@ def attribute_value(token: Token, value: Any) -> Any:
         if int(number) > _LARGEST:
             raise OverflowError('larger than JAX passes on')
     else:
-        if given.dtype.kind == 'c' and dtype.kind != 'c':
-            raise TypeError('a complex number')
         with np.errstate(over='ignore'):
             number = given.astype(dtype)[()]
         if np.isinf(number) and not np.isinf(given):

@@ -148,6 +148,7 @@ def test_attributes_that_are_refused(shared):
         ('a', -128, True), ('a', -129, False), ('a', 2**40, False), ('b', 2**31 - 1, True),
         ('b', -1, False), ('c', 2**31 - 1, True), ('c', 2**31, False), ('c', 2**63 - 1, False),
         ('d', 2**53, True), ('d', 2**53 + 1, False), ('e', 0.1, True),
+        ('e', 1e300, False), ('e', float('inf'), True),
     ],
 )  # fmt: skip
 def test_a_parameter_narrower_than_its_token_takes_what_it_holds(shared, name, value, holds):
@@ -174,6 +175,7 @@ def test_exceptions_of_the_function_are_errors_of_the_call(shared):
     file, line = re.search(r'failed at (.*):(\d+)\)', text).groups()
     assert 'BE_CHECK(how != 0)' in Path(file).read_text().splitlines()[int(line) - 1]
     assert 'fails: thrown' in failing(lambda: fails(X, outs=struct(1), how=1))
+    assert 'fails: ?, which is no text' in failing(lambda: fails(X, outs=struct(1), how=3))
     assert 'says nothing about itself' in failing(lambda: fails(X, outs=struct(1), how=2))
     text = failing(lambda: shared['scale'](X, outs=struct(2, 3), factor=1))
     assert 'x is float32[4], y is float32[2, 3]' in text

@@ -354,10 +354,10 @@ def _checked(source: Source, token: Token, parameter: Parameter, where: str) -> 
         return replace(_inferred(source, parameter, where), name=token.name)
     taken = _SCALARS.get(kind, token.dtype)  # who names a type of their own knows what it holds
     cut = token.dtype[0] in 'iu' and taken[0] in 'iufb' and not _holds(taken, token.dtype)
-    if cut and taken not in _HALVES:
+    if cut and taken not in _HALVES or (token.dtype, taken) == ('float64', 'float32'):
         return replace(token, fit=taken)  # it depends on the number
     expect(
-        _holds(taken, token.dtype) or (token.dtype, taken) == ('float64', 'float32'),
+        _holds(taken, token.dtype),
         KernelSignatureError,
         source.place(parameter.at),
         f'{where.rpartition(", ")[2]}: `{parameter.text}` does not take a {token.dtype}.',

@@ -31,6 +31,20 @@ class Text {
   const char* c_str() const { return text_; }
   bool empty() const { return text_[0] == 0; }
 
+  // The text, fit to be read as UTF-8: what is none, or was cut off, becomes question marks.
+  const char* readable() {
+    bool sound = true;
+    for (const char* c = text_; *c && sound;) {
+      const unsigned char lead = static_cast<unsigned char>(*c++);
+      int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
+      sound = more >= 0;
+      for (; more > 0 && sound; --more) sound = (static_cast<unsigned char>(*c++) >> 6) == 2;
+    }
+    for (char* c = text_; *c && !sound; ++c)
+      if (static_cast<unsigned char>(*c) >= 0x80) *c = '?';
+    return text_;
+  }
+
   Text& operator<<(const char* part) { return add("%s", part ? part : "(null)"); }
   Text& operator<<(bool part) { return add("%s", part ? "true" : "false"); }
   Text& operator<<(char part) { return add("%c", part); }

@@ -106,11 +106,14 @@ template <> constexpr DType dtype_for<uint64_t> = DType::UInt64;
 template <> constexpr DType dtype_for<float> = DType::Float32;
 template <> constexpr DType dtype_for<double> = DType::Float64;
 
-// A whole number as the type of the parameter it is for: C++ would cut it without a word.
+// A number as the narrower type of the parameter it is for: C++ would cut a whole one without a
+// word, and take a real one that is too large for infinity. A real number is rounded.
 template <class To, class From>
 To fit(From value, const char* name) {
   const To taken = static_cast<To>(value);
   bool same = static_cast<From>(taken) == value;
+  if constexpr (std::is_floating_point<From>::value)
+    same = taken - taken == 0 || value - value != 0;  // x - x is 0 if x is finite
   if constexpr (std::is_signed<From>::value && !std::is_signed<To>::value) same &= value >= From(0);
   if constexpr (!std::is_signed<From>::value && std::is_signed<To>::value) same &= taken >= To(0);
   if (!same) {
@@ -368,7 +371,7 @@ XLA_FFI_Error* run(XLA_FFI_CallFrame* frame, const Signature& sig, Call<N>& call
   const bool ok = problem.code == XLA_FFI_Error_Code_OK;
   const char* findings = memory.finish(ok);
   if (*findings) return make_error(frame, XLA_FFI_Error_Code_INTERNAL, findings);
-  return ok ? nullptr : make_error(frame, problem.code, problem.text.c_str());
+  return ok ? nullptr : make_error(frame, problem.code, problem.text.readable());
 }
 
 // The whole life of one call from XLA.
@@ -391,7 +394,7 @@ XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame, const Signature& sig, Body body)
     error = run<N>(frame, sig, call, body);
   });
   if (problem.code != XLA_FFI_Error_Code_OK)
-    error = make_error(frame, problem.code, problem.text.c_str());
+    error = make_error(frame, problem.code, problem.text.readable());
   return error;
 }
 
