@@ -116,6 +116,10 @@ def spy(monkeypatch):
         return selection.KernelEntry(entry.backend, entry.platform, generator, entry.supports)
 
     monkeypatch.setattr(selection.KernelTable, 'choose', choose_and_note)
+    # what other tests ran must not make a change of preference a change of what runs
+    for table in selection._tables.values():
+        monkeypatch.setattr(table, 'requests', set())
+    monkeypatch.setattr(selection, '_tables', {})
     jax.clear_caches()
     yield noted
     jax.clear_caches()
