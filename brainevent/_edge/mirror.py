@@ -17,10 +17,11 @@ from brainevent._compat import is_tracer
 from brainevent._edge.layout import Layout, safe, within
 from brainevent._edge.operator import EdgeOperator, Spec, struct
 from brainevent._edge.weight import STORED
+from brainevent._error import ShapeError, expect
 from brainevent._op import XLACustomKernel
 from brainevent._typing import Array
 
-__all__ = ['MIRROR', 'mirror']
+__all__ = ['MIRROR', 'check_mirror', 'mirror']
 
 MIRROR = EdgeOperator('mirror')
 """Stable order of all edges by line, in time proportional to their number."""
@@ -59,6 +60,40 @@ def mirror(layout: Layout, arrays: Sequence[Array], shape: tuple[int, int]) -> t
         return tuple(op(*arrays, outs=outs, spec=spec))
     with jax.ensure_compile_time_eval():
         return tuple(jax.jit(lambda *s: op(*s, outs=outs, spec=spec))(*arrays))
+
+
+def check_mirror(
+    where: str, arrays: Sequence[Array], names: Sequence[str], count: int, lines: int
+) -> None:
+    """Check the shapes of one index that `mirror` makes.
+
+    Parameters
+    ----------
+    where : str
+        Name of the call in messages.
+    arrays : sequence of Array
+        ``far``, ``ptr`` and ``tag``.
+    names : sequence of str
+        Their names in messages.
+    count, lines : int
+        Number of edges, and of columns (or rows) that the index lists.
+
+    Raises
+    ------
+    ShapeError
+        Naming the array.
+    """
+    shapes = ((count,), (lines + 1,), (count,))
+    for array, name, shape in zip(arrays, names, shapes, strict=True):
+        expect(
+            array.shape == shape,
+            ShapeError,
+            where,
+            f'`{name}` of the mirror does not fit.',
+            expected=f'shape {shape}',
+            got=lambda array=array: f'shape {array.shape}',
+            remedy='build the mirror anew with with_mirror()',
+        )
 
 
 def _declare(layout: Layout) -> XLACustomKernel:

@@ -376,6 +376,7 @@ class CompactBinary:
 
     @property
     def __active__(self) -> tuple[Array, ...]:
+        self._check('CompactBinary')  # leaves may have been replaced after construction
         return (self._active_ids, self._n_active.reshape(1)) if self._listed else ()
 
     def __matmul__(self, other: Any) -> Any:

@@ -141,7 +141,7 @@ class Algebra:
         >>> A.apply(jnp.square).data
         Array([1., 4.], dtype=float32)
         """
-        return self.with_data(fn(self.data))  # type: ignore[attr-defined, no-any-return]
+        return self.with_data(fn(self._own))  # type: ignore[attr-defined, no-any-return]
 
     def __neg__(self) -> Self:
         """Negate the weights."""
@@ -157,6 +157,8 @@ class Algebra:
 
     @property
     def _own(self) -> Any:
+        """The weights, checked with all leaves, in a dtype that JAX has at present."""
+        self._check_leaves(self.data)  # type: ignore[attr-defined]
         return settled(self.data)
 
     # ---- operands ---------------------------------------------------------------------------

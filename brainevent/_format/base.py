@@ -2,6 +2,7 @@
 """What all matrices are: frozen values of weights and structure, multiplied from both sides."""
 
 import abc
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Self
 import brainunit as u
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brainevent._edge import Products, unwrap
 from brainevent._edge.event import active_list
@@ -19,7 +21,6 @@ from brainevent._edge.operands import (
     as_index,
     check_shape,
     check_structure,
-    settled,
     split_unit,
     with_unit,
 )
@@ -34,6 +35,7 @@ from brainevent._error import (
 from brainevent._format.algebra import Algebra
 from brainevent._format.bridge import FORMATS, Bridge
 from brainevent._format.indexing import Indexing
+from brainevent._format.leaves import check_leaves
 from brainevent._format.plasticity import Plasticity
 from brainevent._format.scaling import Scaling
 from brainevent._format.solving import Solving
@@ -259,9 +261,9 @@ class Matrix(DataRepresentation, abc.ABC):
         """Describe shape, dtype and number of entries; survives tracing and placeholders."""
         try:
             about = f'{self.dtype}{list(self.shape)}, nse={self.nse}'
-        except (AttributeError, IndexError, TypeError):
+        except (AttributeError, IndexError, TypeError, ShapeError):
             # leaves need not be arrays: `jax.tree.map(lambda x: x.sharding, A)` is printed too
-            about = f'{", ".join(map(repr, (*self.params, *self.arrays)))}, shape={self.shape}'
+            about = f'{", ".join(map(repr, jax.tree.leaves(self)))}, shape={self.shape}'
         return f'{type(self).__name__}({about})'
 
     @property
@@ -343,8 +345,48 @@ class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Solving, Matr
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """Structure arrays, and the mirror's if there is one."""
+        """Structure arrays, and the mirror's if there is one, checked with the weights.
+
+        Raises
+        ------
+        ShapeError
+            If the leaves were changed after construction and do not fit the shape.
+        """
+        self._check_leaves(self.data)
+        return self._structure_arrays
+
+    @property
+    def _structure_arrays(self) -> tuple[Array, ...]:
         return (*(getattr(self, name) for name in self.structure), *self.mirror)
+
+    def _check_leaves(self, data: Any) -> None:
+        """Check that structure arrays and weights fit the static shape, and each other.
+
+        Transformations and libraries replace leaves without a constructor, so every operation
+        starts here. Only shapes are read, which is free also for traced arrays.
+        """
+        where, arrays = type(self).__name__, self._structure_arrays
+
+        def check() -> None:
+            self.products.layout.check_shapes(where, arrays, self.layout_shape)
+            self._check_data(where, np.shape(split_unit(data)[0]))
+
+        names = (*self.structure, *(f'mirror[{k}]' for k in range(len(self.mirror))))
+        leaves = (('data', data), *zip(names, arrays, strict=True))
+        check_leaves(where, self.shape, leaves, check)
+
+    def _check_data(self, where: str, shape: tuple[int, ...]) -> None:
+        """Check the shape of weights against the structure."""
+        count = self.products.layout.count(self._structure_arrays, self.layout_shape)
+        expect(
+            math.prod(shape) in (1, count),
+            ShapeError,
+            where,
+            '`data` does not fit the structure.',
+            expected=lambda: f'one weight, or {count}: one for every entry',
+            got=lambda: f'shape {shape}',
+            remedy='give one weight for all entries or one for each',
+        )
 
     def with_params(self, *params: Any) -> Self:
         """Return a matrix of the same structure with other weights."""
@@ -411,18 +453,10 @@ class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Solving, Matr
         return new._set(**{**self.__dict__, 'shape': self.shape[::-1]})
 
     def _own_data(self, data: Any) -> Any:
+        """Return weights as an array or quantity that fits the structure."""
         number, unit = split_unit(data)
         number = as_array(type(self).__name__, 'data', number)
-        count = self.nse
-        expect(
-            number.size in (1, count),
-            ShapeError,
-            type(self).__name__,
-            '`data` does not fit the structure.',
-            expected=lambda: f'one weight, or {count}: one for every entry',
-            got=lambda: f'shape {number.shape}',
-            remedy='give one weight for all entries or one for each',
-        )
+        self._check_data(type(self).__name__, number.shape)
         return number if unit is None else u.Quantity(number, unit=unit)
 
     # ---- a pytree: weights, then structure ----------------------------------------------------
@@ -458,7 +492,7 @@ class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Solving, Matr
 
     def todense(self) -> Any:
         """Return the matrix as a dense array; repeated entries add up."""
-        number, unit = split_unit(settled(self.data))
+        number, unit = split_unit(self._own)
         dtype = jnp.dtype('int32') if number.dtype == bool else number.dtype
         row, col = self.edges()
         inside = within(row, self.shape[0]) & within(col, self.shape[1])

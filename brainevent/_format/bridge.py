@@ -49,9 +49,9 @@ class Bridge:
             With the entries in the order of the weights; a matrix in coordinates itself.
         """
         kind = FORMATS['COO']
-        if isinstance(self, kind):
-            return self
         with known(self.arrays):  # type: ignore[attr-defined]
+            if isinstance(self, kind):
+                return self
             row, col = self.edges()  # type: ignore[attr-defined]
         data = self.data if self.data.ndim < 2 else self.data.reshape(-1)
         return kind(data, row, col, shape=self.shape, backend=self.backend, check_structure=False)
@@ -78,6 +78,7 @@ class Bridge:
 
     def _as(self, name: str) -> Any:
         kind = FORMATS[name]
+        self._check_leaves(self.data)  # type: ignore[attr-defined]
         return self if isinstance(self, kind) else kind._fromcoo(self.tocoo())
 
     @classmethod
@@ -299,7 +300,7 @@ def known(arrays: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 def _plain(matrix: Any, call: str) -> Array:
-    number, unit = split_unit(matrix.data)
+    number, unit = split_unit(matrix._own)
     expect(
         unit is None,
         UnitError,

@@ -12,6 +12,7 @@ import numpy as np
 
 from brainevent._edge import STORED, Layout, Products, Twin, Walk
 from brainevent._edge.layout import rows_of
+from brainevent._edge.mirror import check_mirror
 from brainevent._error import IndexRangeError, ShapeError, expect
 from brainevent._typing import Array, Shape
 
@@ -49,6 +50,11 @@ def _check_shapes(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
         got=lambda: f'shape {indptr.shape}',
         remedy='check that `shape` is (rows, columns)',
     )
+
+
+def _check_mirror_shapes(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
+    _check_shapes(where, arrays, shape)
+    check_mirror(where, arrays[2:], ('far', 'ptr', 'tag'), _count(arrays, shape), shape[1])
 
 
 def _check_values(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
@@ -140,7 +146,7 @@ CSR_MIRROR = Layout(
     ranks=(1, 1, 1, 1, 1),
     edges=_edges,
     count=_count,
-    check_shapes=_check_shapes,
+    check_shapes=_check_mirror_shapes,
     check_values=_check_values,
     walk=_ROWS,
     cowalk=Walk(

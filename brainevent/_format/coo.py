@@ -157,8 +157,9 @@ class COO(StoredMatrix):
         COO
             Without a mirror. Repeated entries keep their order.
         """
-        _, row, first = coo_to_csc_index(self.row, self.col, shape=self.shape)
-        _, col, second = coo2csr(row, self.col[first], shape=self.shape)
+        row, col = self.arrays[:2]
+        _, row, first = coo_to_csc_index(row, col, shape=self.shape)
+        _, col, second = coo2csr(row, col[first], shape=self.shape)
         return self._with(
             data=self._reordered(first[second]),
             row=row[second],

@@ -8,11 +8,14 @@ where each line begins, and where each edge has its weight.
 import numpy as np
 
 from brainevent._edge import STORED, Layout, Products, Twin, Walk
+from brainevent._edge.mirror import check_mirror
 from brainevent._error import ShapeError, expect
 from brainevent._format.compressed import check_ids
 from brainevent._typing import Array, Shape
 
 __all__ = ['COO_LAYOUT', 'COO_MIRROR', 'COO_MIRROR_PRODUCTS', 'COO_PRODUCTS']
+
+_NAMES = ('row', 'col', 'row_far', 'row_ptr', 'row_tag', 'col_far', 'col_ptr', 'col_tag')
 
 
 def _edges(arrays: tuple[Array, ...], shape: Shape) -> tuple[Array, Array]:
@@ -35,6 +38,12 @@ def _check_shapes(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
         got=lambda: f'shapes {row.shape} and {col.shape}',
         remedy='give one row and one column for each entry',
     )
+
+
+def _check_mirror_shapes(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
+    _check_shapes(where, arrays, shape)
+    for part, lines in zip((slice(2, 5), slice(5, 8)), shape, strict=True):
+        check_mirror(where, arrays[part], _NAMES[part], _count(arrays, shape), lines)
 
 
 def _check_values(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
@@ -87,11 +96,11 @@ COO_LAYOUT = Layout(
 
 COO_MIRROR = Layout(
     name='coo_mirror',
-    arrays=('row', 'col', 'row_far', 'row_ptr', 'row_tag', 'col_far', 'col_ptr', 'col_tag'),
+    arrays=_NAMES,
     ranks=(1,) * 8,
     edges=_edges,
     count=_count,
-    check_shapes=_check_shapes,
+    check_shapes=_check_mirror_shapes,
     check_values=_check_values,
     walk=Walk(
         _row_span,

@@ -176,23 +176,20 @@ class Dense(StoredMatrix):
         """
         return cls(mat, backend=backend, buffers=buffers)
 
-    def _own_data(self, data: Any) -> Any:
-        number, unit = split_unit(data)
-        number = as_array('Dense', 'data', number)
+    def _check_data(self, where: str, shape: tuple[int, ...]) -> None:
         expect(
-            number.shape == self.shape,
+            shape == self.shape,
             ShapeError,
-            'Dense',
+            where,
             '`data` does not fit.',
             expected=lambda: f'shape {self.shape}',
-            got=lambda: f'shape {number.shape}',
+            got=lambda: f'shape {shape}',
         )
-        return number if unit is None else u.Quantity(number, unit=unit)
 
     def transpose(self, axes: Any = None) -> 'Dense':
         """Return the transpose."""
         turned = self._turned(Dense, axes)
-        return turned._set(data=self.data.T)  # type: ignore[no-any-return]
+        return turned._set(data=self._own.T)  # type: ignore[no-any-return]
 
     def __getitem__(self, index: Any) -> Any:
         """Return a part of the weights, as numpy does it.
@@ -200,11 +197,11 @@ class Dense(StoredMatrix):
         A traced index outside the matrix gives zeros, a concrete one an `IndexRangeError`.
         """
         parts = index if isinstance(index, tuple) else (index,)
-        return self.data[index] if any(p is None for p in parts) else super().__getitem__(index)
+        return self._own[index] if any(p is None for p in parts) else super().__getitem__(index)
 
     def _rows(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return self.data[index]
+            return self._own[index]
         return self._filled(row_ids('Dense', index, self.shape[0]))
 
     def _elements(self, row: Any, col: Any) -> Any:
@@ -212,7 +209,7 @@ class Dense(StoredMatrix):
         return self._filled((row_ids('Dense', row, m), row_ids('Dense', col, n)))
 
     def _filled(self, ids: Any) -> Any:
-        return map_number(lambda x: x.at[ids].get(mode='fill', fill_value=0), self.data)
+        return map_number(lambda x: x.at[ids].get(mode='fill', fill_value=0), self._own)
 
     def slice_rows(self, index: Any) -> 'Dense':
         """Return some rows as a matrix.
@@ -234,7 +231,7 @@ class Dense(StoredMatrix):
 
     def todense(self) -> Any:
         """Return the weights."""
-        return self.data
+        return self._own
 
     def tocoo(self, **options: Any) -> Any:
         """Convert to coordinates; options as for `tocsr`."""
@@ -260,7 +257,7 @@ class Dense(StoredMatrix):
         return self._sparse('CSC', options)
 
     def _sparse(self, name: str, options: dict[str, Any]) -> Any:
-        return FORMATS[name].fromdense(self.data, backend=self.backend, **options)
+        return FORMATS[name].fromdense(self._own, backend=self.backend, **options)
 
     def _spread(self, data: Any) -> Any:
         return data.reshape(self.shape)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent._edge import STORED, Layout, Products, Twin, Walk
+from brainevent._edge.mirror import check_mirror
 from brainevent._error import ShapeError, expect
 from brainevent._format.compressed import check_ids
 from brainevent._typing import Array, Shape
@@ -38,6 +39,11 @@ def _check_shapes(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
         expected=lambda: f'shape ({shape[0]}, connections of each)',
         got=lambda: f'shape {indices.shape}',
     )
+
+
+def _check_mirror_shapes(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
+    _check_shapes(where, arrays, shape)
+    check_mirror(where, arrays[1:], ('far', 'ptr', 'tag'), _count(arrays, shape), shape[1])
 
 
 def _check_values(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
@@ -90,7 +96,7 @@ FCN_MIRROR = Layout(
     ranks=(2, 1, 1, 1),
     edges=_edges,
     count=_count,
-    check_shapes=_check_shapes,
+    check_shapes=_check_mirror_shapes,
     check_values=_check_values,
     walk=_ROWS,
     cowalk=Walk(

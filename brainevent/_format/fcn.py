@@ -5,6 +5,7 @@
 is the transpose of the other over the same table.
 """
 
+import math
 from typing import Any, ClassVar, Self
 
 import jax
@@ -82,9 +83,8 @@ class FixedNumConn(StoredMatrix):
         """Number of connections of each neuron."""
         return int(self.indices.shape[1])
 
-    def _own_data(self, data: Any) -> Any:
-        _check_weights(type(self).__name__, 'data', data, self.indices)
-        return super()._own_data(data)
+    def _check_data(self, where: str, shape: tuple[int, ...]) -> None:
+        _check_weights(where, 'data', shape, self.indices)
 
     @classmethod
     def _fromcoo(cls, coo: Any, *, num_conn: int | None = None) -> Self:
@@ -219,23 +219,23 @@ FixedPostNumConn = FixedNumPerPre
 FixedPreNumConn = FixedNumPerPost
 
 
-def _check_weights(where: str, name: str, weights: Any, indices: Any) -> None:
+def _check_weights(where: str, name: str, shape: tuple[int, ...], indices: Any) -> None:
     """Check that there is one weight, or a table of weights like that of indices."""
-    number = as_array(where, name, split_unit(weights)[0])
-    one, table = number.size == 1 and number.ndim < 2, np.shape(indices)
+    one, table = math.prod(shape) == 1 and len(shape) < 2, np.shape(indices)
     expect(
-        one or number.shape == table,
+        one or shape == table,
         ShapeError,
         where,
         f'`{name}` does not fit the structure.',
         expected=lambda: f'one weight, or shape {table} as the indices have it',
-        got=lambda: f'shape {number.shape}',
+        got=lambda: f'shape {shape}',
         remedy='give one weight for all connections or one for each, in rows like the indices',
     )
 
 
 def _multiply(where: str, weights: Any, indices: Any, x: Any, **options: Any) -> Any:
-    _check_weights(where, 'weights', weights, indices)
+    number = as_array(where, 'weights', split_unit(weights)[0])
+    _check_weights(where, 'weights', number.shape, indices)
     return multiply(FCN_PRODUCTS, where, weights, (indices,), x, **options)
 
 

@@ -7,6 +7,7 @@ Element ``(i, j)`` does not depend on how many rows and columns there are.
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -42,6 +43,7 @@ from brainevent._format.drawn import (
 )
 from brainevent._format.drawn_algebra import DrawnAlgebra
 from brainevent._format.indexing import Indexing
+from brainevent._format.leaves import check_leaves
 from brainevent._typing import Array
 
 __all__ = [
@@ -215,7 +217,16 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """Probability and seed, as the layout has them."""
+        """Probability and seed, as the layout has them; checked with the weights.
+
+        Raises
+        ------
+        ShapeError
+            If the leaves were changed after construction and are not single numbers.
+        """
+        where = type(self).__name__
+        leaves = [(name, getattr(self, name)) for name in (*self.names, 'prob', 'seed')]
+        check_leaves(where, self.shape, leaves, functools.partial(_check_single, where, leaves))
         return structure(self.prob, self.seed)
 
     @property
@@ -422,6 +433,20 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         many = min(PICKED, max(flat[0].size, 1))
         picked = jax.lax.map(lambda x: pick(*x), tuple(flat), batch_size=many)
         return with_unit(picked.reshape(*ids[0].shape, *picked.shape[1:]), units[0])
+
+
+def _check_single(where: str, leaves: Sequence[tuple[str, Any]]) -> None:
+    """Check that parameters, probability and seed are one number each; a seed may be two words."""
+    for name, leaf in leaves:
+        shape = np.shape(split_unit(leaf)[0])
+        expect(
+            math.prod(shape) == 1 or (name == 'seed' and shape == (2,)),
+            ShapeError,
+            where,
+            f'`{name}` is not one number.',
+            expected='shape () or (1,)',
+            got=lambda shape=shape: f'shape {shape}',
+        )
 
 
 @functools.partial(jax.jit, static_argnames='to')

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from brainevent._edge import Products
 from brainevent._edge.scale import scales_of
 from brainevent._op import soften
+from brainevent._typing import Array
 
 __all__ = ['Scaling']
 
@@ -22,6 +23,7 @@ class Scaling:
     """``dt2t`` of matrices with stored weights."""
 
     structure: ClassVar[tuple[str, ...]]
+    arrays: tuple[Array, ...]
     families: ClassVar[tuple[Products, Products]]
     flipped: ClassVar[bool]
     shape: tuple[int, int]
@@ -73,7 +75,7 @@ class Scaling:
         return self._scale('dt2t_transposed', y, w, columns=True)
 
     def _scale(self, what: str, y: Any, w: Any, columns: bool) -> Any:
-        structure = tuple(getattr(self, name) for name in self.structure)
+        structure = self.arrays[: len(self.structure)]
         return scales_of(self.families[0])(
             f'{type(self).__name__}.{what}',
             y,

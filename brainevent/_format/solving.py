@@ -81,7 +81,7 @@ class Solving:
                [ 2., 20.]], dtype=float32)
         """
         where = f'{type(self).__name__}.diag_add'
-        number, unit = split_unit(self.data)
+        number, unit = split_unit(self._own)  # type: ignore[attr-defined]
         d = as_array(where, 'd', in_unit(where, 'd', unwrap(d)[0], unit))
         k = min(self.shape)
         expect(
@@ -176,7 +176,7 @@ class Solving:
             expected='as many rows as columns',
             got=lambda: f'shape {self.shape}',
         )
-        (data, unit), (b, b_unit) = split_unit(self.data), split_unit(unwrap(b)[0])
+        (data, unit), (b, b_unit) = split_unit(self._own), split_unit(unwrap(b)[0])  # type: ignore[attr-defined]
         b = as_array(where, 'b', b)
         expect(
             b.ndim in (1, 2) and b.shape[0] == n,
