@@ -129,7 +129,7 @@ def test_every_operation_refuses_leaves_that_do_not_fit(kind, change):
 def test_operations_of_a_sound_matrix_run(kind):
     A = MATRICES[kind]()
     for name, run in operations(A).items():
-        if name != 'toscipy':
+        if name not in ('toscipy', 'slice_rows'):  # values decide their result
             jax.eval_shape(run, A) if name == 'traced' else jax.eval_shape(lambda run=run: run(A))
 
 
