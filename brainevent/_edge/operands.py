@@ -13,6 +13,7 @@ import numpy as np
 
 from brainevent._compat import canonical_dtype, is_concrete
 from brainevent._edge.event import Event
+from brainevent._edge.intake import host_array, on_host, signed_ids
 from brainevent._edge.layout import Layout
 from brainevent._error import DtypeError, IndexRangeError, ShapeError, UnitError, expect
 from brainevent._typing import Array, Shape
@@ -21,6 +22,7 @@ __all__ = [
     'as_array',
     'as_index',
     'check_shape',
+    'check_spike_unit',
     'check_structure',
     'common_dtype',
     'remember_sound',
@@ -46,6 +48,25 @@ def with_unit(x: Array, *units: Any) -> Any:
     return x if unit is None else u.maybe_decimal(u.Quantity(x, unit=unit))
 
 
+def check_spike_unit(where: str, unit: Any) -> None:
+    """Refuse a unit of binary events: whether 5 mV is a spike depends on a threshold.
+
+    Raises
+    ------
+    UnitError
+        With the hint to compare the quantity first.
+    """
+    expect(
+        unit is None,
+        UnitError,
+        where,
+        'a quantity is not an event vector.',
+        expected='truth values or plain numbers, of which those above zero are events',
+        got=lambda: f'unit {unit}',
+        remedy='compare it first, for example `V > V_threshold`',
+    )
+
+
 def as_array(where: str, name: str, x: Any) -> Array:
     """Make a JAX array of numbers out of what a user passes.
 
@@ -57,21 +78,8 @@ def as_array(where: str, name: str, x: Any) -> Array:
     if isinstance(x, jax.Array):
         return x if x.dtype.itemsize < 8 else settled(x)
     if hasattr(x, '__jax_array__'):
-        return jnp.asarray(x.__jax_array__())
-    reason: Exception | None = None
-    try:
-        array = np.asarray(x)
-    except (TypeError, ValueError) as cause:
-        array, reason = np.asarray(None), cause
-    expect(
-        array.dtype == bool or jnp.issubdtype(array.dtype, jnp.number),
-        DtypeError,
-        where,
-        f'`{name}` is not an array of numbers.',
-        expected='an array, a number or a Quantity',
-        got=lambda: f'{type(x).__name__}' + (f' ({reason})' if reason else ''),
-    )
-    return _own(array)
+        return as_array(where, name, x.__jax_array__())
+    return _own(host_array(where, name, x))
 
 
 def settled(x: Any) -> Any:
@@ -102,9 +110,9 @@ def as_index(where: str, name: str, ids: Any, limit: int | None = None) -> Array
         expected='plain integers',
         got=lambda: f'unit {unit}',
     )
-    raw = ids if hasattr(ids, 'dtype') else np.asarray(ids)
-    if not isinstance(raw, jax.Array) and hasattr(raw, '__jax_array__'):
-        raw = raw.__jax_array__()
+    if not isinstance(ids, jax.Array) and hasattr(ids, '__jax_array__'):
+        ids = ids.__jax_array__()
+    raw = ids if isinstance(ids, jax.Array) else on_host(where, name, ids)
     if raw.size == 0 and raw.dtype.kind == 'f':
         raw = np.zeros(raw.shape, np.int32)  # numpy's empty list is of floats
     expect(
@@ -116,11 +124,10 @@ def as_index(where: str, name: str, ids: Any, limit: int | None = None) -> Array
         got=raw.dtype,
         remedy='convert it with astype(int32) if every value is a whole number',
     )
-    if raw.dtype == np.uint64 and is_concrete(raw):
-        raw = np.asarray(raw)
+    if raw.dtype in (jnp.uint32, jnp.uint64) and is_concrete(raw):
+        raw = np.asarray(raw)  # what does not fit a signed integer is found on the host
     if isinstance(raw, jax.Array):
-        wide = raw.dtype in (jnp.int32, jnp.int64)
-        return raw if wide else raw.astype(jnp.int64 if raw.dtype.itemsize > 2 else jnp.int32)
+        return raw if raw.dtype in (jnp.int32, jnp.int64) else signed_ids(raw)
     low, high = (int(raw.min()), int(raw.max())) if raw.size else (0, 0)
     fits = low >= -(2**31) and high < 2**31
     expect(

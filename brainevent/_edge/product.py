@@ -32,6 +32,7 @@ from brainevent._edge.layout import Layout
 from brainevent._edge.listed import Listed
 from brainevent._edge.operands import (
     as_array,
+    check_spike_unit,
     check_structure,
     common_dtype,
     split_unit,
@@ -153,6 +154,8 @@ class Products(Door):
         """
         numbers, units = zip(*map(split_unit, params), strict=True)
         value, x_unit = split_unit(x)
+        if event is Event.BINARY:
+            check_spike_unit(where, x_unit)
         data = [as_array(where, 'data', p) for p in numbers]
         value = as_array(where, 'v', value)
         spec = Spec(self.layout, self.weight, shape, bool(transpose), event, rows)

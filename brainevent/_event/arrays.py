@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent._edge.event import Event
-from brainevent._edge.operands import split_unit
-from brainevent._error import DtypeError, MathError, UnsupportedOperationError, expect, explain
+from brainevent._edge.intake import host_array
+from brainevent._edge.operands import check_spike_unit, split_unit
+from brainevent._error import MathError, UnsupportedOperationError, expect
 from brainevent._event.bitpack import bitpack
 from brainevent._event.plain import PlainArray, plain
 from brainevent._format.dense import as_matrix
@@ -37,23 +38,23 @@ def _as_value(value: Any, where: str) -> Any:
         return u.Quantity(_as_value(mantissa, where), unit=value.unit)
     if (convert := getattr(value, '__jax_array__', None)) is not None:
         return _as_value(convert(), where)
-    try:
-        # `array`, not `asarray`: the latter may share numpy's memory with the caller
-        return jnp.array(_refuse_text(value))
-    except (TypeError, ValueError, OverflowError) as error:
-        text = explain(
-            where,
-            '`value` is not an array.',
-            expected='an array, a number, a list of numbers or a Quantity',
-            got=f'{value!r:.60} of type {type(value).__name__}',
-        )
-        raise DtypeError(text) from error
+    # copied, as NumPy's memory would be shared with the caller
+    return jnp.array(host_array(where, 'value', value))
 
 
-def _refuse_text(value: Any) -> Any:
-    if isinstance(value, str | bytes):
-        raise TypeError('text holds no events')
-    return value
+def as_spikes(value: Any, where: str) -> Any:
+    """Return what binary events are made of: an array without unit.
+
+    Raises
+    ------
+    DtypeError
+        If ``value`` does not hold numbers.
+    UnitError
+        If it has a unit: whether 5 mV is a spike depends on a threshold.
+    """
+    number, unit = split_unit(_as_value(value, where))
+    check_spike_unit(where, unit)
+    return number
 
 
 def _count(event: Event, values: Any) -> Any:
@@ -126,7 +127,8 @@ class EventRepresentation(PlainArray):
 
     @value.setter
     def value(self, value: Any) -> None:
-        self._value = _as_value(value, type(self).__name__)
+        own = as_spikes if self.__event__ is Event.BINARY else _as_value
+        self._value = own(value, type(self).__name__)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -10,9 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import brainevent as be
 from brainevent._edge.event import Event
-from brainevent._error import DtypeError, MathError, UnsupportedOperationError
-from brainevent._event.arrays import BinaryArray, EventArray, EventRepresentation, MaskedFloat
+from brainevent._error import DtypeError, MathError, UnitError, UnsupportedOperationError
+from brainevent._event.arrays import (
+    BinaryArray,
+    BitPackedBinary,
+    EventArray,
+    EventRepresentation,
+    MaskedFloat,
+)
+from brainevent._event.compact import CompactBinary
 
 VALUES = np.array([2.0, 0.0, -1.0, 0.5], np.float32)
 COUNTS = np.array([1.0, 0.0, 0.0, 1.0], np.float32)
@@ -103,14 +111,34 @@ def test_quantities_are_accepted():
     got = events @ DENSE
     assert u.get_unit(got) == u.mV
     np.testing.assert_allclose(u.get_mantissa(got), VALUES @ DENSE)
-    np.testing.assert_array_equal(u.get_mantissa(BinaryArray(events).counts), COUNTS)
+
+
+@pytest.mark.parametrize('kind', [BinaryArray, BitPackedBinary, CompactBinary.from_array])
+def test_a_quantity_is_not_an_event_vector(kind):
+    volts = u.Quantity(VALUES, unit=u.mV)
+    with pytest.raises(UnitError, match='compare it first'):
+        kind(volts)
+    with pytest.raises(UnitError, match='compare it first'):
+        kind(MaskedFloat(volts))
+    same = kind(u.Quantity(VALUES, unit=u.UNITLESS))  # a number all the same
+    np.testing.assert_allclose(same @ DENSE, COUNTS @ DENSE)
+
+
+def test_functions_refuse_a_quantity_as_events():
+    A, volts = be.CSR.fromdense(DENSE.T), u.Quantity(VALUES, unit=u.mV)
+    with pytest.raises(UnitError, match='compare it first'):
+        be.binary_csrmv(A.data, A.indices, A.indptr, volts, shape=A.shape)
+    with pytest.raises(UnitError, match='compare it first'):
+        be.binary_densemv(DENSE.T, volts)
+    with pytest.raises(UnitError, match='spike'):
+        A.T.update_on_pre(volts, np.zeros(DENSE.shape[1], np.float32))
 
 
 @pytest.mark.parametrize('wrap', [lambda x: x, lambda x: u.Quantity(x, unit=u.mV)])
 def test_later_writes_to_the_callers_array_do_not_reach_the_events(wrap):
     room = np.zeros(8192, np.float32)
     aligned = room[(-room.ctypes.data // 4) % 16 :][:4096]  # what JAX would otherwise share
-    events = BinaryArray(wrap(aligned))
+    events = MaskedFloat(wrap(aligned))
     aligned[:] = 1.0
     assert float(u.get_mantissa(events.sum())) == 0.0
 
@@ -119,7 +147,7 @@ def test_later_writes_to_the_callers_array_do_not_reach_the_events(wrap):
     'bad', [object(), 'spikes', None, ['spikes'], [2**70], [[1.0], [1.0, 2.0]]]
 )
 def test_what_is_no_array_is_refused(bad):
-    with pytest.raises(DtypeError, match='`value` is not an array'):
+    with pytest.raises(DtypeError, match='`value` is not an array of numbers'):
         BinaryArray(bad)
 
 
@@ -127,9 +155,9 @@ def test_error_text_of_a_wrong_value():
     with pytest.raises(TypeError) as info:
         MaskedFloat('spikes')
     assert str(info.value) == (
-        'MaskedFloat: `value` is not an array.\n'
-        '    expected: an array, a number, a list of numbers or a Quantity\n'
-        "    got:      'spikes' of type str"
+        'MaskedFloat: `value` is not an array of numbers.\n'
+        '    expected: an array, a number or a Quantity\n'
+        '    got:      str'
     )
 
 

@@ -10,7 +10,7 @@ from brainevent._edge.event import Event, unwrap
 from brainevent._edge.listed import list_active
 from brainevent._edge.operands import as_array, as_index, split_unit
 from brainevent._error import DtypeError, OptionError, ShapeError, expect
-from brainevent._event.arrays import _as_value
+from brainevent._event.arrays import as_spikes
 from brainevent._event.bitpack import WORD, bitpack, bitunpack
 from brainevent._format.dense import as_matrix
 from brainevent._typing import Array
@@ -115,7 +115,7 @@ class CompactBinary:
             expected='uint32, as `bitpack` gives',
             got=lambda: packed.dtype,
         )
-        value = value if value is None else _as_value(value, where)
+        value = value if value is None else as_spikes(value, where)
         ids = as_index(where, 'active_ids', active_ids)
         number = as_index(where, 'n_active', n_active)
         self._set(packed, ids, number, value, (n_orig, batch_size, True))
@@ -276,7 +276,7 @@ class CompactBinary:
     ) -> Self:
         where = f'CompactBinary.{name}'
         _check_width(where, bit_width)
-        value = _as_value(unwrap(x)[0], where)
+        value = as_spikes(unwrap(x)[0], where)
         expect(
             value.ndim in ranks,
             ShapeError,

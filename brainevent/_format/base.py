@@ -368,6 +368,14 @@ class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Solving, Matr
         where, arrays = type(self).__name__, self._structure_arrays
 
         def check() -> None:
+            expect(
+                all(np.dtype(a.dtype).name in ('int32', 'int64') for a in arrays),
+                DtypeError,
+                where,
+                'a structure array was converted to another dtype.',
+                expected='int32 or int64',
+                got=lambda: ', '.join(str(a.dtype) for a in arrays),
+            )
             self.products.layout.check_shapes(where, arrays, self.layout_shape)
             self._check_data(where, np.shape(split_unit(data)[0]))
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent._compat import canonical_dtype, is_tracer
+from brainevent._edge.intake import on_host, signed_ids
 from brainevent._error import BackendError, DtypeError, IndexRangeError, ShapeError, expect, listed
 
 __all__ = [
@@ -320,9 +321,9 @@ def _rows(where: str, indptr: Index, nse: int) -> Index:
     n = indptr.size - 1
     dtype = _index_dtype(n)
     if not is_tracer(indptr):
-        on_host = np.asarray(indptr)
-        _check_indptr(where, on_host, nse)
-        groups = np.repeat(np.arange(n, dtype=dtype), on_host[1:] - on_host[:-1])
+        known = np.asarray(indptr)
+        _check_indptr(where, known, nse)
+        groups = np.repeat(np.arange(n, dtype=dtype), known[1:] - known[:-1])
         return _as_given((groups,), indptr)[0]
     passed = jnp.zeros(nse, _fitting(dtype)).at[indptr[1:]].add(1, mode='drop')
     return jnp.cumsum(passed, dtype=passed.dtype)
@@ -334,15 +335,15 @@ def _group(
     """Sort entries by group: where each begins, the member ids in order, and the order."""
     (group_name, groups, n_groups), (member_name, members, n_members) = group, member
     concrete = not (is_tracer(groups) or is_tracer(members))
-    on_host = concrete and _near_host(groups) and _near_host(members)
+    near = concrete and _near_host(groups) and _near_host(members)
     as_jax = isinstance(groups, jax.Array) or isinstance(members, jax.Array)
     # known ids stay known while a function around us is traced
     with jax.ensure_compile_time_eval() if concrete else nullcontext():
-        if on_host:
+        if near:
             groups, members = np.asarray(groups), np.asarray(members)
         _check_range(where, group_name, groups, n_groups)
         _check_range(where, member_name, members, n_members)
-        if not on_host:
+        if not near:
             return _group_in_jax(jnp.asarray(groups), n_groups, jnp.asarray(members), n_members)
         indptr, ids, order = _group_on_host(groups, n_groups, members, n_members)
         return (_to_jax(indptr), _to_jax(ids), _to_jax(order)) if as_jax else (indptr, ids, order)
@@ -437,8 +438,8 @@ def _to_jax(out: Index) -> jax.Array:
 
 
 def _ids(where: str, name: str, ids: Any) -> Index:
-    if not isinstance(ids, jax.Array | np.ndarray):
-        ids = ids.__jax_array__() if hasattr(ids, '__jax_array__') else np.asarray(ids)
+    if not isinstance(ids, jax.Array):
+        ids = ids.__jax_array__() if hasattr(ids, '__jax_array__') else on_host(where, name, ids)
     if isinstance(ids, np.ndarray) and ids.size == 0:
         ids = ids.astype(np.int32)  # an empty list has no dtype of its own
     expect(
@@ -457,7 +458,7 @@ def _ids(where: str, name: str, ids: Any) -> Index:
         expected='an integer dtype',
         got=lambda: ids.dtype,
     )
-    return ids
+    return ids if ids.dtype in (np.int32, np.int64) else signed_ids(ids)
 
 
 def _coordinates(

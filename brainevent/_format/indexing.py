@@ -8,11 +8,13 @@ format can, and no more is made dense than the result.
 from typing import Any
 
 import brainunit as u
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from brainevent._compat import is_concrete
 from brainevent._edge import Products, unwrap
+from brainevent._edge.intake import on_host, signed_ids
 from brainevent._edge.layout import safe
 from brainevent._edge.operands import split_unit
 from brainevent._edge.pick import picks_of
@@ -228,7 +230,7 @@ def row_ids(where: str, index: Any, extent: int) -> Any:
     """
     if isinstance(index, slice):
         return np.arange(*index.indices(extent))
-    ids = index if hasattr(index, 'dtype') else np.asarray(index)
+    ids = index if isinstance(index, jax.Array) else on_host(f'{where}[index]', 'index', index)
     if ids.size == 0 and ids.dtype.kind == 'f':
         ids = ids.astype(np.int32)
     expect(
@@ -240,8 +242,9 @@ def row_ids(where: str, index: Any, extent: int) -> Any:
         got=ids.dtype,
     )
     if not is_concrete(ids):
+        ids = signed_ids(ids, extent)
         return safe(jnp.where(ids < 0, ids + extent, ids), extent)
-    ids = np.asarray(ids)
+    ids = signed_ids(np.asarray(ids), max(extent, 2**31))
     bad = ids[(ids < -extent) | (ids >= extent)]
     if bad.size:
         raise IndexRangeError(
@@ -249,7 +252,7 @@ def row_ids(where: str, index: Any, extent: int) -> Any:
                 f'{where}[index]',
                 'an index points outside the matrix.',
                 expected=f'values from {-extent} to {extent - 1}',
-                got=bad.reshape(-1)[0],
+                got=np.asarray(index)[(ids < -extent) | (ids >= extent)].reshape(-1)[0],
             )
         )
     return np.where(ids < 0, ids + extent, ids)
