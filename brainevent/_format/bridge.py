@@ -21,7 +21,7 @@ from brainevent._edge.operands import as_array, split_unit
 from brainevent._error import DtypeError, OptionError, ShapeError, UnitError, expect, listed
 from brainevent._typing import Array
 
-__all__ = ['FORMATS', 'Bridge', 'as_sparse']
+__all__ = ['FORMATS', 'Bridge', 'as_sparse', 'known', 'show_shortage']
 
 FORMATS: dict[str, Any] = {}
 """Formats by the names of their classes, so that each can turn into any other."""
@@ -88,7 +88,16 @@ class Bridge:
 
     def _reordered(self, order: Any) -> Any:
         """Return the weights in another order; one for all entries is in every order."""
-        return self.data if self.data.size == 1 else self.data[order]
+        data = self.data
+        if data.size == 1:
+            return data
+        number, unit = split_unit(data)
+        if is_concrete(number) and is_concrete(order):  # on the host, where no size is compiled
+            with jax.ensure_compile_time_eval():
+                number = jnp.asarray(np.asarray(number)[np.asarray(order)])
+        else:
+            number = number[order]
+        return number if unit is None else u.Quantity(number, unit=unit)
 
     # ---- from dense -----------------------------------------------------------------------------
 
@@ -110,8 +119,9 @@ class Bridge:
         mat : array_like or Quantity, shape (m, n)
             The dense matrix, in any unit.
         nse : int, optional
-            Number of entries to store: the first ones that are not zero, filled up with zeros.
-            Needed where ``mat`` is traced.
+            Number of entries to store, needed where ``mat`` is traced. Entries that are left over
+            are padding: they belong to no row, whatever is done to the matrix. If there is too
+            little room, the weights of a traced matrix are NaN.
         index_dtype : dtype
             Of the stored indices, int32 or int64.
         backend : str, optional
@@ -129,7 +139,9 @@ class Bridge:
         Raises
         ------
         ShapeError
-            If ``mat`` does not have two axes.
+            If ``mat`` does not have two axes, or ``nse`` is less than its number of entries.
+        DtypeError
+            If ``mat`` is traced and holds whole numbers, which cannot be NaN.
         OptionError
             If ``nse`` is missing, or ``index_dtype`` is not available.
 
@@ -163,7 +175,9 @@ class Bridge:
         )
         data, row, col = _entries(where, number, nse)
         data = data if unit is None else u.Quantity(data, unit=unit)
-        coo = FORMATS['COO'](data, row, col, shape=number.shape, backend=backend)
+        coo = FORMATS['COO'](
+            data, row, col, shape=number.shape, backend=backend, check_structure=False
+        )
         new = cls._fromcoo(coo, **options)
         ids = [name for name in cls.structure if name != 'indptr']
         new = new._with(**{name: getattr(new, name).astype(index_dtype) for name in ids})
@@ -286,10 +300,12 @@ class Bridge:
         if self.structure == ('indices', 'indptr'):
             kind = scipy.sparse.csc_array if self.flipped else scipy.sparse.csr_array
             indices, indptr = (np.array(a) for a in arrays)
-            return kind((values, indices, indptr), shape=self.shape)
-        coo = self.tocoo()
-        ends = np.array(coo.row), np.array(coo.col)
-        return scipy.sparse.coo_array((values, ends), shape=self.shape)
+            end = indptr[-1]  # padding follows
+            return kind((values[:end], indices[:end], indptr), shape=self.shape)
+        row, col = (np.array(ids) for ids in self.edges())  # type: ignore[attr-defined]
+        inside = (row < self.shape[0]) & (col < self.shape[1])
+        ends = row[inside], col[inside]
+        return scipy.sparse.coo_array((values[inside], ends), shape=self.shape)
 
 
 def known(arrays: Any) -> contextlib.AbstractContextManager[Any]:
@@ -332,11 +348,39 @@ def _entries(where: str, number: Array, nse: int | None) -> tuple[Any, Any, Any]
     m, n = number.shape
     nse = 0 if 0 in (m, n) else nse
     with known([number]):
-        row, col = jnp.nonzero(number, size=nse, fill_value=0)
-        live = jnp.arange(nse) < (number != 0).sum()
-        # zeros that fill up stand in the last row, where they come last, too
-        row, col = jnp.where(live, row, m - 1), jnp.where(live, col, n - 1)
-        return jnp.where(live, number[row, col], jnp.zeros((), number.dtype)), row, col
+        count = (number != 0).sum()
+        expect(
+            not is_concrete(count) or count <= nse,
+            ShapeError,
+            where,
+            'there is not room for all entries.',
+            expected=lambda: f'nse={count} at least',
+            got=lambda: f'nse={nse}',
+        )
+        # padding lies outside the matrix, so that no operation meets it
+        row, col = jnp.nonzero(number, size=nse, fill_value=(m, n))
+        data = number.at[row, col].get(mode='fill', fill_value=0)
+        return (data if is_concrete(count) else show_shortage(where, data, count > nse)), row, col
+
+
+def show_shortage(where: str, data: Array, short: Array) -> Array:
+    """Return weights that are NaN if a traced matrix has more entries than there is room for.
+
+    Raises
+    ------
+    DtypeError
+        If they cannot be NaN.
+    """
+    expect(
+        jnp.issubdtype(data.dtype, jnp.inexact),
+        DtypeError,
+        where,
+        'whole numbers cannot show that there was too little room in a traced matrix.',
+        expected='weights of a floating dtype',
+        got=data.dtype,
+        remedy='convert the matrix to float, or convert it outside of jit',
+    )
+    return jnp.where(jnp.any(short), jnp.nan, data).astype(data.dtype)
 
 
 def as_sparse(x: Any) -> Any:

@@ -103,7 +103,12 @@ def test_from_dense_with_a_number_of_entries(kind):
     wide = cls.fromdense(DENSE, nse=9)
     assert wide.nse == 9
     near(wide.todense(), DENSE)
-    near(cls.fromdense(DENSE, nse=2).todense(), np.where(np.arange(12).reshape(3, 4) < 3, DENSE, 0))
+    with pytest.raises(be.ShapeError, match='nse=6 at least'):
+        cls.fromdense(DENSE, nse=2)
+    short = jax.jit(lambda d: cls.fromdense(d, nse=2))(DENSE)
+    assert np.isnan(short.data).all() and np.isnan(short @ jnp.ones(4)).any()
+    with pytest.raises(be.DtypeError, match='too little room'):
+        jax.jit(lambda d: cls.fromdense(d, nse=9))(DENSE.astype(int))
     traced = jax.jit(lambda d: cls.fromdense(d, nse=9))(DENSE)
     near(traced.todense(), DENSE)
     near(traced @ jnp.ones(4), DENSE.sum(1))

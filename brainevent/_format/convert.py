@@ -27,6 +27,7 @@ __all__ = [
     'csc_to_csr_index',
     'csr_to_coo_index',
     'csr_to_csc_index',
+    'sorted_entries',
 ]
 
 Index: TypeAlias = Any  # jax.Array or np.ndarray
@@ -329,8 +330,32 @@ def _rows(where: str, indptr: Index, nse: int) -> Index:
     return jnp.cumsum(passed, dtype=passed.dtype)
 
 
+def sorted_entries(
+    groups: Index, n_groups: int, members: Index, n_members: int
+) -> tuple[Index, Index, Index]:
+    """Sort the entries of a matrix, of which some may be padding, by row or by column.
+
+    Parameters
+    ----------
+    groups, members : Array of int, shape (nse,)
+        By what to sort, and the other end of each entry. An id outside belongs to padding.
+    n_groups, n_members : int
+        Numbers of rows and columns, in that order.
+
+    Returns
+    -------
+    indptr, members, order : Array of int
+        As `coo2csr` has them; padding comes last, behind ``indptr[-1]``.
+    """
+    group, member = ('groups', groups, n_groups), ('members', members, n_members)
+    return _group('sorted_entries', group, member, padding=True)
+
+
 def _group(
-    where: str, group: tuple[str, Index, int], member: tuple[str, Index, int]
+    where: str,
+    group: tuple[str, Index, int],
+    member: tuple[str, Index, int],
+    padding: bool = False,
 ) -> tuple[Index, Index, Index]:
     """Sort entries by group: where each begins, the member ids in order, and the order."""
     (group_name, groups, n_groups), (member_name, members, n_members) = group, member
@@ -341,8 +366,9 @@ def _group(
     with jax.ensure_compile_time_eval() if concrete else nullcontext():
         if near:
             groups, members = np.asarray(groups), np.asarray(members)
-        _check_range(where, group_name, groups, n_groups)
-        _check_range(where, member_name, members, n_members)
+        if not padding:
+            _check_range(where, group_name, groups, n_groups)
+            _check_range(where, member_name, members, n_members)
         if not near:
             return _group_in_jax(jnp.asarray(groups), n_groups, jnp.asarray(members), n_members)
         indptr, ids, order = _group_on_host(groups, n_groups, members, n_members)
@@ -352,9 +378,14 @@ def _group(
 def _group_on_host(
     groups: np.ndarray, n_groups: int, members: np.ndarray, n_members: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    order = _stable_order(groups, n_groups).astype(_index_dtype(groups.size), copy=False)
+    groups, members = (
+        np.where((ids < 0) | (ids >= n), n, ids)
+        for ids, n in ((groups, n_groups), (members, n_members))
+    )
+    order = _stable_order(groups, n_groups + 1).astype(_index_dtype(groups.size), copy=False)
     indptr = np.zeros(n_groups + 1, _index_dtype(groups.size))
-    np.cumsum(np.bincount(groups.astype(np.int64, copy=False), minlength=n_groups), out=indptr[1:])
+    counts = np.bincount(groups.astype(np.int64, copy=False), minlength=n_groups + 1)
+    np.cumsum(counts[:n_groups], out=indptr[1:])
     return indptr, members[order].astype(_index_dtype(n_members), copy=False), order
 
 

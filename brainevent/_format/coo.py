@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from brainevent._edge import Event
 from brainevent._error import OptionError, expect
 from brainevent._format.base import StoredMatrix, unpacked
-from brainevent._format.convert import coo2csr, coo_to_csc_index
+from brainevent._format.convert import sorted_entries
 from brainevent._format.coordinates import COO_MIRROR_PRODUCTS, COO_PRODUCTS
 from brainevent._format.functions import multiply
 
@@ -158,8 +158,9 @@ class COO(StoredMatrix):
             Without a mirror. Repeated entries keep their order.
         """
         row, col = self.arrays[:2]
-        _, row, first = coo_to_csc_index(row, col, shape=self.shape)
-        _, col, second = coo2csr(row, col[first], shape=self.shape)
+        m, n = self.shape
+        _, row, first = sorted_entries(col, n, row, m)
+        _, col, second = sorted_entries(row, m, col[first], n)
         return self._with(
             data=self._reordered(first[second]),
             row=row[second],

@@ -4,13 +4,14 @@
 from typing import Any, ClassVar, Self
 
 import jax
+import numpy as np
 
 from brainevent._edge import Event
 from brainevent._edge.operands import as_index
 from brainevent._error import OptionError, expect
 from brainevent._format.base import StoredMatrix, unpacked
 from brainevent._format.compressed import CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
-from brainevent._format.convert import coo2csr, coo_to_csc_index
+from brainevent._format.convert import sorted_entries
 from brainevent._format.functions import multiply
 
 __all__ = [
@@ -45,7 +46,7 @@ class _Compressed(StoredMatrix):
         shape: Any,
         backend: str | None = None,
         buffers: Any = None,
-        indptr_dtype: str = 'auto',
+        indptr_dtype: Any = 'auto',
         check_structure: bool = True,
     ) -> None:
         if indices is None and indptr is None:
@@ -63,8 +64,9 @@ class _Compressed(StoredMatrix):
 
     @classmethod
     def _fromcoo(cls, coo: Any, **options: Any) -> Self:
-        sort = coo_to_csc_index if cls.flipped else coo2csr
-        indptr, indices, order = sort(coo.row, coo.col, shape=coo.shape)
+        ends = (coo.row, coo.shape[0]), (coo.col, coo.shape[1])
+        group, member = ends[::-1] if cls.flipped else ends
+        indptr, indices, order = sorted_entries(*group, *member)
         return cls(
             coo._reordered(order),
             indices,
@@ -76,8 +78,9 @@ class _Compressed(StoredMatrix):
         )
 
 
-def _offsets(where: str, indptr: jax.Array, wanted: str) -> jax.Array:
-    """Give offsets the width that was asked for."""
+def _offsets(where: str, indptr: jax.Array, wanted: Any) -> jax.Array:
+    """Give offsets the width that was asked for, by name or as a dtype."""
+    wanted = wanted if isinstance(wanted, str) else np.dtype(wanted).name
     expect(
         wanted in ('auto', 'int32', 'int64'),
         OptionError,
@@ -105,7 +108,7 @@ class CSR(_Compressed):
         Rows and columns.
     backend : str, optional
         Demand a backend for every product of this matrix.
-    indptr_dtype : {'auto', 'int32', 'int64'}
+    indptr_dtype : {'auto', 'int32', 'int64'} or dtype
         Width of the offsets.
     check_structure : bool
         False skips the checks of values; shapes are always checked.

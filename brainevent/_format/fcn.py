@@ -8,17 +8,18 @@ is the transpose of the other over the same table.
 import math
 from typing import Any, ClassVar, Self
 
+import brainunit as u
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent._compat import is_concrete, is_tracer
+from brainevent._compat import is_concrete
 from brainevent._edge import Event
 from brainevent._edge.operands import as_array, split_unit
 from brainevent._error import OptionError, ShapeError, expect
 from brainevent._format.base import StoredMatrix, unpacked
-from brainevent._format.bridge import known
-from brainevent._format.convert import coo2csr, csr_to_coo_index
+from brainevent._format.bridge import known, show_shortage
+from brainevent._format.convert import sorted_entries
 from brainevent._format.ell import FCN_MIRROR_PRODUCTS, FCN_PRODUCTS
 from brainevent._format.functions import multiply
 
@@ -60,12 +61,14 @@ class FixedNumConn(StoredMatrix):
         backend: str | None = None,
         precompute_weight_indices: bool = False,
         buffers: Any = None,
+        check_structure: bool = True,
     ) -> None:
         if indices is None:
             data, indices = unpacked(type(self).__name__, ('data', 'indices'), data)
-        self._fill(data, (indices,), shape=shape, backend=backend, buffers=buffers)
-        by_column = self.flipped and not is_tracer(self.indices)
-        if by_column or precompute_weight_indices:
+        self._fill(
+            data, (indices,), shape=shape, backend=backend, buffers=buffers, check=check_structure
+        )
+        if self.flipped or precompute_weight_indices:
             self._set(mirror=self.with_mirror().mirror)
 
     @property
@@ -88,24 +91,31 @@ class FixedNumConn(StoredMatrix):
 
     @classmethod
     def _fromcoo(cls, coo: Any, *, num_conn: int | None = None) -> Self:
-        """Put the entries of each line into its row of the table; zeros at 0 fill it up."""
+        """Put the entries of each line into its row of the table.
+
+        Places that are left over hold the id after the last column, which no matrix has, and zero.
+        """
         coo = coo.T if cls.flipped else coo
-        rows = coo.shape[0]
-        indptr, indices, order = coo2csr(coo.row, coo.col, shape=coo.shape)
+        rows, cols = coo.shape
+        indptr, indices, order = sorted_entries(coo.row, rows, coo.col, cols)
         with known((indptr, indices)):
-            line, indices = csr_to_coo_index(indptr, indices)
+            line = jnp.asarray(coo.row)[order]
             place = jnp.arange(line.shape[0]) - jnp.asarray(indptr)[line]
             width, even = _width(f'{cls.__name__}.fromdense', indptr, num_conn)
-            table = jnp.zeros((rows, width), jnp.int32)
+            table = jnp.full((rows, width), cols, jnp.int32)
             table = table.at[line, place].set(indices.astype(jnp.int32), mode='drop')
         data = coo.data
         if not (even and data.size == 1):
             number, unit = split_unit(data)
             number = jnp.broadcast_to(number.reshape(-1), line.shape)[order]
             full = jnp.zeros((rows, width), number.dtype).at[line, place].set(number, mode='drop')
-            data = full if unit is None else unit * full
+            if not is_concrete(indptr):
+                full = show_shortage(
+                    f'{cls.__name__}.fromdense', full, indptr[1:] - indptr[:-1] > width
+                )
+            data = full if unit is None else u.Quantity(full, unit=unit)
         shape = coo.shape[::-1] if cls.flipped else coo.shape
-        return cls(data, table, shape=shape, backend=coo.backend)
+        return cls(data, table, shape=shape, backend=coo.backend, check_structure=False)
 
 
 def _width(where: str, indptr: Any, num_conn: int | None) -> tuple[int, bool]:
@@ -192,8 +202,7 @@ class FixedNumPerPost(FixedNumConn):
     backend, buffers
         As for `FixedNumPerPre`.
     precompute_weight_indices : bool
-        Build the mirror even of a traced table. That of a concrete one is always built at once,
-        so that ``spikes @ A`` visits active rows only.
+        Accepted; the mirror is always built, so that ``spikes @ A`` visits active rows only.
 
     Raises
     ------

@@ -88,11 +88,11 @@ def test_mirror_is_built_at_construction_where_spikes_need_it():
     assert post.T.mirror == post.mirror and post.T.T.mirror == post.mirror
 
 
-def test_traced_table_is_taken_as_it_is():
+def test_a_traced_table_has_a_mirror_too():
     @jax.jit
     def run(w, table, x, spikes):
         A = be.FixedNumPerPost((w, table), shape=SHAPE[::-1])
-        assert A.mirror == ()
+        assert len(A.mirror) == 3
         M = be.FixedNumPerPost((w, table), shape=SHAPE[::-1], precompute_weight_indices=True)
         assert len(M.mirror) == 3
         return x @ A, be.BinaryArray(x) @ M, M @ be.BinaryArray(spikes)
@@ -175,7 +175,7 @@ def test_from_dense_matrices():
     near(B.todense(), even.T)
     assert B.indices.tolist() == A.indices.tolist()
     wide = be.FixedNumPerPre.fromdense(even, num_conn=4)
-    assert wide.indices.tolist() == [[1, 2, 0, 0], [0, 2, 0, 0]]
+    assert wide.indices.tolist() == [[1, 2, 3, 3], [0, 2, 3, 3]]  # no column 3: padding
     near(wide.todense(), even)
     traced = jax.jit(lambda d: be.FixedNumPerPre.fromdense(d, nse=6, num_conn=3))(even)
     near(traced.todense(), even)
@@ -194,6 +194,8 @@ def test_from_uneven_dense_matrix():
     with pytest.raises(be.OptionError):
         be.FixedNumPerPre.fromdense(uneven, num_conn=1)
     near(be.FixedNumPerPre.fromdense(uneven, num_conn=2).todense(), uneven)
+    short = jax.jit(lambda d: be.FixedNumPerPre.fromdense(d, nse=3, num_conn=1))(uneven)
+    assert np.isnan(short.data).all()
 
 
 def test_no_connections_no_neurons():

@@ -77,7 +77,8 @@ class Indexing:
         Parameters
         ----------
         index : int, slice, or array of int or bool
-            Concrete, since it decides how many entries the result has.
+            Concrete, since it decides how many entries the result has; of `FixedNumPerPre` also
+            traced ids.
 
         Returns
         -------
@@ -100,8 +101,11 @@ class Indexing:
         """
         where, (m, n) = f'{type(self).__name__}.slice_rows', self.shape
         ids = row_ids(where, _plain(where, index, m), m)
+        arrays = self.arrays
+        if self._rows_are_a_table:
+            return self._picked_table(jnp.asarray(ids).reshape(-1))
         expect(
-            all(map(is_concrete, (ids, *self.arrays))),
+            all(map(is_concrete, (ids, *arrays))),
             UnsupportedOperationError,
             where,
             'how many entries the rows have is not known in a traced program.',
@@ -110,20 +114,30 @@ class Indexing:
             remedy='use `A[index]`, which is dense',
         )
         ids = ids.reshape(-1)
-        with known(self.arrays):
+        with known(arrays):
             row, col = map(np.asarray, self.edges())  # type: ignore[attr-defined]
         order = np.argsort(row, kind='stable')
         first, last = (np.searchsorted(row[order], ids, side=side) for side in ('left', 'right'))
         indptr = np.concatenate([[0], np.cumsum(last - first)])
         shift = np.repeat(first - indptr[:-1], last - first)
-        return self._picked(ids, order[np.arange(indptr[-1]) + shift], col, indptr, (ids.size, n))
+        return self._picked(order[np.arange(indptr[-1]) + shift], col, indptr, (ids.size, n))
 
-    def _picked(self, ids: Any, entries: Any, col: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+    @property
+    def _rows_are_a_table(self) -> bool:
+        """Whether every row has as many entries, so that rows can be taken by traced ids."""
+        return not self.flipped and getattr(getattr(self, 'indices', None), 'ndim', 1) == 2
+
+    def _picked_table(self, ids: Any) -> Any:
+        """Return rows of a table; a row outside the matrix has no entries."""
+        m, n = self.shape
+        table = self.indices.at[ids].get(mode='fill', fill_value=n)  # type: ignore[attr-defined]
+        data = self.data
+        if data.size != 1:
+            data = map_number(lambda x: x.at[ids].get(mode='fill', fill_value=0), data)
+        return self._with(data=data, indices=table, shape=(ids.size, n), mirror=())  # type: ignore[attr-defined, no-any-return]
+
+    def _picked(self, entries: Any, col: Any, indptr: Any, shape: tuple[int, int]) -> Any:
         """Put together a matrix of some entries, row after row."""
-        table = getattr(self, 'indices', None)
-        if table is not None and table.ndim == 2 and not self.flipped:
-            data = self.data if self.data.size == 1 else self.data[ids]
-            return type(self)(data, table[ids], shape=shape, backend=self.backend)  # type: ignore[call-arg]
         data = self.data if self.data.size == 1 else self.data.reshape(-1)[entries]
         rows = FORMATS['CSR'](data, col[entries], indptr, shape=shape, backend=self.backend)
         return {'COO': rows.tocoo, 'CSC': rows.tocsc}.get(type(self).__name__, lambda: rows)()
@@ -166,6 +180,8 @@ def _both_axes(where: str, index: Any, shape: tuple[int, int]) -> tuple[Any, Any
     """Return an index for rows and one for columns."""
     if not isinstance(index, tuple):
         index = (index,)
+    if len(index) > 2 and all(isinstance(part, (int, np.integer)) for part in index):
+        index = (np.asarray(index),)  # a tuple of rows; two ints are an element
     index = tuple(unwrap(part)[0] for part in index)
     if len(index) == 1 and np.ndim(index[0]) == 2 and _is_mask(index[0]):
         mask = _concrete_mask(where, index[0], shape)

@@ -97,7 +97,8 @@ def test_concrete_indices_outside_are_refused(matrix):
         '    expected: values from -4 to 3\n    got:      9'
     )
     with pytest.raises(be.IndexRangeError, match='does not fit two axes'):
-        matrix[0, 0, 0]
+        matrix[0, [0], 0]
+    np.testing.assert_array_equal(matrix[(0, 3, 1)], matrix[[0, 3, 1]])  # a tuple of rows
     with pytest.raises(be.DtypeError, match='no whole number'):
         matrix[0.5]
 

@@ -219,7 +219,7 @@ def _quantity(number: Array, unit: Any) -> Any:
 
 def _diagonal(row: Any, col: Any, k: int) -> Any:
     """Return where each place of the diagonal has its first entry; -1 where it has none."""
-    (on,) = np.nonzero(row == col)
+    (on,) = np.nonzero((row == col) & (row < k))  # padding lies beyond
     ids, first = np.unique(row[on], return_index=True)
     place = np.full(k, -1)
     place[ids] = on[first]
