@@ -15,7 +15,7 @@ import numpy as np
 from brainevent._compat import canonical_dtype
 from brainevent._error import DtypeError, expect
 
-__all__ = ['host_array', 'on_host', 'signed_ids']
+__all__ = ['host_array', 'is_array_like', 'on_host', 'signed_ids']
 
 _LONG = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
 
@@ -56,12 +56,19 @@ def host_array(where: str, name: str, x: Any) -> np.ndarray[Any, Any]:
     return array
 
 
+def is_array_like(x: Any) -> bool:
+    """Return whether an operand is an array, a number, or a sequence of them."""
+    if isinstance(x, (np.ndarray, np.generic, jax.Array, int, float, complex, list, tuple)):
+        return True
+    return any(hasattr(x, name) for name in ('__jax_array__', '__array__', '__array_interface__'))
+
+
 def on_host(where: str, name: str, x: Any) -> np.ndarray[Any, Any]:
     """Do the same as `host_array`, for integers of any size."""
-    masked = isinstance(x, np.ma.MaskedArray)
+    masked, table = isinstance(x, np.ma.MaskedArray), hasattr(x, '__dataframe__')
     reason: Exception | None = None
     try:
-        array = np.asarray(None if masked else x)
+        array = np.asarray(None if masked or table else x)
     except (TypeError, ValueError, OverflowError) as cause:
         array, reason = np.asarray(None), cause
     expect(
@@ -71,7 +78,13 @@ def on_host(where: str, name: str, x: Any) -> np.ndarray[Any, Any]:
         f'`{name}` is a masked array.' if masked else f'`{name}` is not an array of numbers.',
         expected='an array, a number or a Quantity' + ' without a mask' * masked,
         got=lambda: f'{type(x).__name__}' + (f' ({reason})' if reason else ''),
-        remedy='use `x.filled(value)`, or `x.compressed()`' if masked else None,
+        remedy=(masked and 'use `x.filled(value)`, or `x.compressed()`')
+        or (
+            table
+            and 'use `x.to_numpy()` if its columns are those of a matrix; columns of an edge '
+            'table are arguments of `COO`'
+        )
+        or None,
     )
     if array.dtype in _LONG:
         array = _shortened(where, name, array)

@@ -20,7 +20,7 @@ from brainevent._edge.operands import check_spike_unit, split_unit
 from brainevent._error import MathError, UnsupportedOperationError, expect
 from brainevent._event.bitpack import bitpack
 from brainevent._event.plain import PlainArray, plain
-from brainevent._format.dense import as_matrix
+from brainevent._format.dense import as_matrix, is_beside_events
 from brainevent._typing import Array
 
 __all__ = ['BinaryArray', 'BitPackedBinary', 'EventArray', 'EventRepresentation', 'MaskedFloat']
@@ -191,11 +191,11 @@ class EventRepresentation(PlainArray):
 
     def __matmul__(self, other: Any) -> Any:
         self._check_rank('events @ matrix')
-        return as_matrix(other).__rmatmul__(self)
+        return as_matrix(other).__rmatmul__(self) if is_beside_events(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
         self._check_rank('matrix @ events')
-        return as_matrix(other).__matmul__(self)
+        return as_matrix(other).__matmul__(self) if is_beside_events(other) else NotImplemented
 
     def dot(self, other: Any) -> Any:
         """Return ``self @ other``, which counts events.

@@ -12,7 +12,7 @@ from brainevent._edge.operands import as_array, as_index, split_unit
 from brainevent._error import DtypeError, OptionError, ShapeError, expect
 from brainevent._event.arrays import as_spikes
 from brainevent._event.bitpack import WORD, bitpack, bitunpack
-from brainevent._format.dense import as_matrix
+from brainevent._format.dense import as_matrix, is_beside_events
 from brainevent._typing import Array
 
 __all__ = ['CompactBinary']
@@ -380,10 +380,10 @@ class CompactBinary:
         return (self._active_ids, self._n_active.reshape(1)) if self._listed else ()
 
     def __matmul__(self, other: Any) -> Any:
-        return as_matrix(other).__rmatmul__(self)
+        return as_matrix(other).__rmatmul__(self) if is_beside_events(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return as_matrix(other).__matmul__(self)
+        return as_matrix(other).__matmul__(self) if is_beside_events(other) else NotImplemented
 
     # ---- a pytree -----------------------------------------------------------------------------
 

@@ -17,8 +17,11 @@ import numpy as np
 
 from brainevent._compat import is_concrete
 from brainevent._edge import unwrap
+from brainevent._edge.intake import is_array_like
 from brainevent._edge.operands import as_array, settled, split_unit
-from brainevent._error import ShapeError, UnsupportedOperationError, expect, explain
+from brainevent._error import DtypeError, ShapeError, UnsupportedOperationError, expect, explain
+from brainevent._format.bridge import as_sparse
+from brainevent._format.elementwise import is_number, keeps_zero
 from brainevent._typing import Array
 
 __all__ = ['Algebra']
@@ -29,46 +32,35 @@ Binary = Callable[[Any, Any], Any]
 def _scaling(op: Binary, reflected: bool = False) -> Callable[[Any, Any], Any]:
     """Make a method that acts on stored weights, with numbers and with whole matrices."""
 
-    def method(self: Any, other: Any) -> Any:
-        other = self._operand(op.__name__, other)
+    def act(self: Any, other: Any) -> Any:
         if isinstance(other, Algebra):
-            other = self._weights_like(op.__name__, other)
+            other = self._weights_like(op, other)
             data = self._spread(self._own) if np.size(other) != 1 else self._own
-        elif _is_scalar(other):
-            data = self._own
         else:
             data, other = self._spread(self._own), self._at_entries(op.__name__, other)
-        return self.with_data(op(other, data) if reflected else op(data, other))
+        return self._reweighted(op(other, data) if reflected else op(data, other))
 
-    return _named(method, op, reflected)
+    return _named(act, op, reflected)
 
 
-def _numbers_only(op: Binary) -> Callable[[Any, Any], Any]:
-    """Make a method that acts on stored weights, with a number."""
+def _numbers_only(op: Binary, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """Make a method that acts on stored weights, with a number that keeps zeros zero."""
 
-    def method(self: Any, other: Any) -> Any:
-        other = self._operand(op.__name__, other)
-        if isinstance(other, Algebra) or not _is_scalar(other):
-            return self._no(op.__name__, other, 'a number')
-        return self.with_data(op(self._own, other))
+    def act(self: Any, other: Any) -> Any:
+        return self._no(op.__name__, other, 'a number that keeps zeros zero')
 
-    return _named(method, op)
+    return _named(act, op, reflected)
 
 
 def _summing(op: Binary, reflected: bool = False) -> Callable[[Any, Any], Any]:
     """Make a method whose result is dense, but for matrices of the same structure."""
 
-    def method(self: Any, other: Any) -> Any:
-        other = self._operand(op.__name__, other)
+    def act(self: Any, other: Any) -> Any:
         if isinstance(other, Algebra):
             if self._is_like(other):
                 both = _alike(self, other)
-                return self.with_data(op(*(both[::-1] if reflected else both)))
+                return self._reweighted(op(*(both[::-1] if reflected else both)))
             other = other.todense()  # type: ignore[attr-defined]
-        elif _is_scalar(other):
-            if not self.adds_to_weights:
-                return self._no(op.__name__, other, 'an array of the shape of the matrix')
-            return self.with_data(op(other, self._own) if reflected else op(self._own, other))
         dense = self.todense()
         expect(
             np.shape(other) == self.shape,
@@ -80,33 +72,29 @@ def _summing(op: Binary, reflected: bool = False) -> Callable[[Any, Any], Any]:
         )
         return op(other, dense) if reflected else op(dense, other)
 
-    return _named(method, op, reflected)
+    return _named(act, op, reflected)
 
 
-def _refusing(op: Binary) -> Callable[[Any, Any], Any]:
-    """Make a reflected method that cannot keep zeros zero."""
+def _named(act: Binary, op: Binary, reflected: bool = False) -> Any:
+    """Make a method: unknown operands handle the operation themselves, numbers act on weights."""
 
     def method(self: Any, other: Any) -> Any:
-        return self._no(op.__name__, other, 'a matrix on the left')
+        other = self._operand(op.__name__, other)
+        if other is NotImplemented:
+            return other
+        if not isinstance(other, Algebra) and is_number(other) and keeps_zero(op, other, reflected):
+            return self._reweighted(op(other, self._own) if reflected else op(self._own, other))
+        if not isinstance(other, Algebra) and is_number(other):
+            return self._no(op.__name__, other, 'a number that keeps zeros zero, or an array')
+        return act(self, other)
 
-    return _named(method, op, True)
-
-
-def _named(method: Any, op: Binary, reflected: bool = False) -> Any:
     method.__name__ = f'__{"r" * reflected}{op.__name__}__'
     method.__qualname__ = f'Algebra.{method.__name__}'
     return method
 
 
-def _is_scalar(x: Any) -> bool:
-    return isinstance(x, u.Unit) or (np.size(x) == 1 and np.ndim(x) < 2)
-
-
 class Algebra:
     """Elementwise operators of a matrix with stored weights."""
-
-    adds_to_weights: ClassVar[bool] = False
-    """Whether ``A + number`` adds to stored weights; if not, it is refused."""
 
     data: Any
     shape: tuple[int, int]
@@ -114,12 +102,16 @@ class Algebra:
     structure: ClassVar[tuple[str, ...]]
 
     __mul__, __rmul__ = _scaling(operator.mul), _scaling(operator.mul, True)
-    __truediv__, __rtruediv__ = _scaling(operator.truediv), _refusing(operator.truediv)
+    __truediv__ = _scaling(operator.truediv)
+    __rtruediv__ = _numbers_only(operator.truediv, True)
     __add__, __radd__ = _summing(operator.add), _summing(operator.add, True)
     __sub__, __rsub__ = _summing(operator.sub), _summing(operator.sub, True)
-    __floordiv__, __rfloordiv__ = _numbers_only(operator.floordiv), _refusing(operator.floordiv)
-    __mod__, __rmod__ = _numbers_only(operator.mod), _refusing(operator.mod)
-    __pow__, __rpow__ = _numbers_only(operator.pow), _refusing(operator.pow)
+    __floordiv__, __rfloordiv__ = (
+        _numbers_only(operator.floordiv),
+        _numbers_only(operator.floordiv, True),
+    )
+    __mod__, __rmod__ = _numbers_only(operator.mod), _numbers_only(operator.mod, True)
+    __pow__, __rpow__ = _numbers_only(operator.pow), _numbers_only(operator.pow, True)
 
     def apply(self, fn: Callable[[Any], Any]) -> Self:
         """Apply a function to the stored weights.
@@ -141,7 +133,60 @@ class Algebra:
         >>> A.apply(jnp.square).data
         Array([1., 4.], dtype=float32)
         """
-        return self.with_data(fn(self._own))  # type: ignore[attr-defined, no-any-return]
+        return self._reweighted(fn(self._own))  # type: ignore[attr-defined, no-any-return]
+
+    def apply2(self, other: Any, fn: Callable[[Any, Any], Any]) -> Any:
+        """Combine the stored weights with a number, an array or a matrix of the same structure.
+
+        Parameters
+        ----------
+        other : number, array_like, Quantity or matrix
+            An array that broadcasts to the shape of the matrix is read at the entries.
+        fn : callable
+            ``fn(weights, other)`` takes both as stored and returns as many weights.
+
+        Returns
+        -------
+        Matrix
+            Of the same structure.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If a matrix has another structure.
+
+        Examples
+        --------
+        >>> import brainevent, jax.numpy as jnp
+        >>> A = brainevent.CSR(([1., 2.], [1, 0], [0, 1, 2]), shape=(2, 2))
+        >>> A.apply2(A, jnp.hypot).data
+        Array([1.4142135, 2.828427 ], dtype=float32)
+        """
+        where = f'{type(self).__name__}.apply2'
+        other = self._operand('apply2', other)
+        expect(
+            other is not NotImplemented,
+            DtypeError,
+            where,
+            '`other` is neither a number, an array nor a matrix.',
+            expected='a number, an array or a matrix of the same structure',
+            got=lambda: type(other).__name__,
+        )
+        if isinstance(other, Algebra):
+            pair = (
+                _alike(self, other)
+                if self._is_like(other)
+                else self._no('apply2', other, 'a matrix of the same structure')
+            )
+        elif is_number(other):
+            pair = self._own, other
+        else:
+            pair = self._spread(self._own), self._at_entries('apply2', other)
+        return self._reweighted(fn(*pair))
+
+    def _reweighted(self, data: Any) -> Self:
+        """Return a matrix of the same structure with weights of any unit."""
+        return self._with(data=self._own_data(data))  # type: ignore[attr-defined, no-any-return]
 
     def __neg__(self) -> Self:
         """Negate the weights."""
@@ -164,14 +209,21 @@ class Algebra:
     # ---- operands ---------------------------------------------------------------------------
 
     def _operand(self, what: str, x: Any) -> Any:
-        """Return the other side as a matrix of ours, a unit, or an array with or without unit."""
+        """Return the other side as a matrix of ours, a unit, or an array with or without unit.
+
+        `NotImplemented` is returned for objects of other kinds, which may know the operation.
+        """
         x = unwrap(x)[0]
         if isinstance(x, Algebra) and not x.structure:
-            return x.data  # dense
+            return x._own  # dense
         if isinstance(x, (Algebra, jax.Array, u.Quantity, u.Unit, int, float, complex)):
             return x
+        if (sparse := as_sparse(x)) is not None:
+            return sparse
         if isinstance(x, u.sparse.SparseMatrix):
-            return self._no(what, x, 'an array, a number, or a matrix of the same structure')
+            return self._no(what, x, 'an array, a number, or a matrix with stored weights')
+        if not is_array_like(x):
+            return NotImplemented
         return as_array(f'{what} with {type(self).__name__}', 'the other side', x)
 
     def _spread(self, data: Any) -> Any:
@@ -206,11 +258,21 @@ class Algebra:
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.structure)
         return all(a is b or (a.shape == b.shape and _known_equal(a, b)) for a, b in pairs)
 
-    def _weights_like(self, what: str, other: 'Algebra') -> Any:
-        """Return the weights of a matrix of the same structure."""
-        if not self._is_like(other):
-            return self._no(what, other, 'a matrix of the same class and structure')
-        return other.data if np.size(other.data) == 1 else other._spread(other.data)
+    def _weights_like(self, op: Binary, other: 'Algebra') -> Any:
+        """Return the weights of a matrix at the entries of this one."""
+        if self._is_like(other):
+            return other._own if np.size(other.data) == 1 else other._spread(other._own)
+        if op is not operator.mul:
+            return self._no(op.__name__, other, 'a matrix of the same structure')
+        expect(
+            other.shape == self.shape,
+            ShapeError,
+            f'{op.__name__} with {type(self).__name__}',
+            'the shapes differ.',
+            expected=lambda: f'shape {self.shape}',
+            got=lambda: f'shape {other.shape}',
+        )
+        return self._spread(other._pick(*self.edges()))  # type: ignore[attr-defined]
 
     def _no(self, what: str, other: Any, expected: str) -> Any:
         raise UnsupportedOperationError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from brainevent._edge import Products, unwrap
 from brainevent._edge.event import active_list
+from brainevent._edge.intake import is_array_like
 from brainevent._edge.layout import within
 from brainevent._edge.mirror import mirror
 from brainevent._edge.operands import (
@@ -28,6 +29,7 @@ from brainevent._error import (
     DtypeError,
     FrozenError,
     ShapeError,
+    UnitError,
     UnsupportedOperationError,
     expect,
     explain,
@@ -36,7 +38,9 @@ from brainevent._format.algebra import Algebra
 from brainevent._format.bridge import FORMATS, Bridge
 from brainevent._format.indexing import Indexing
 from brainevent._format.leaves import check_leaves
+from brainevent._format.numpy_protocol import NumpyProtocol
 from brainevent._format.plasticity import Plasticity
+from brainevent._format.reductions import Extremes, Reductions
 from brainevent._format.scaling import Scaling
 from brainevent._format.solving import Solving
 from brainevent._typing import Array
@@ -159,7 +163,7 @@ def _renamed(owner: Any, old: str, new: str) -> Any:
     return getattr(owner, new)
 
 
-class Matrix(DataRepresentation, abc.ABC):
+class Matrix(Reductions, NumpyProtocol, DataRepresentation, abc.ABC):
     """A matrix as a frozen value: weights and structure are pytree leaves, all else is static.
 
     A format defines `products`, `flipped`, `params`, `arrays`, `with_params` and `transpose`;
@@ -242,6 +246,8 @@ class Matrix(DataRepresentation, abc.ABC):
             )
         value, event = unwrap(other)
         if not isinstance(value, (jax.Array, u.Quantity)):
+            if not is_array_like(value):
+                return NotImplemented
             value = as_array(where, 'x', value)
         return self.products(
             where,
@@ -277,6 +283,20 @@ class Matrix(DataRepresentation, abc.ABC):
         return self.products.layout.count(self.arrays, self.layout_shape)
 
 
+def check_same_unit(where: str, old: Any, new: Any) -> None:
+    """Refuse new weights that would lose the unit of the old ones, or measure something else."""
+    unit, other = split_unit(old)[1], split_unit(new)[1]
+    expect(
+        unit is None or new is None or (other is not None and unit.has_same_dim(other)),
+        UnitError,
+        where,
+        'the weights do not measure what those of the matrix do.',
+        expected=lambda: f'weights in {unit}',
+        got=lambda: f'weights in {other}' if other else 'weights without unit',
+        remedy='give them a unit; `A / unit` is the matrix without it',
+    )
+
+
 def unpacked(where: str, names: tuple[str, ...], given: Any) -> Sequence[Any]:
     """Take apart the one tuple that a constructor may be given; an array is not unpacked."""
     listed = isinstance(given, (tuple, list))
@@ -292,7 +312,7 @@ def unpacked(where: str, names: tuple[str, ...], given: Any) -> Sequence[Any]:
     return given  # type: ignore[no-any-return]
 
 
-class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Solving, Matrix):
+class StoredMatrix(Algebra, Bridge, Extremes, Indexing, Plasticity, Scaling, Solving, Matrix):
     """A matrix with stored weights: one for all entries, or one each.
 
     A format names its structure arrays and the two families that multiply it: as it is stored,
@@ -418,8 +438,11 @@ class StoredMatrix(Algebra, Bridge, Indexing, Plasticity, Scaling, Solving, Matr
         ------
         ShapeError
             If the number of weights does not fit.
+        UnitError
+            If these weights have a unit, and the others measure something else.
         """
-        return self._with(data=self._own_data(data))
+        check_same_unit(f'{type(self).__name__}.with_data', self.data, data)
+        return self._reweighted(data)
 
     def with_mirror(self) -> Self:
         """Return the same matrix with an index that makes the other direction event-driven.

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from brainevent._edge import STORED, Event, Layout, Products, Twin, Walk, unwrap
+from brainevent._edge.intake import is_array_like
 from brainevent._edge.operands import as_array, check_shape, split_unit
 from brainevent._error import ShapeError, expect
 from brainevent._format.base import DataRepresentation, StoredMatrix
@@ -29,6 +30,7 @@ __all__ = [
     'binary_densemv_p',
     'densemm_p',
     'densemv_p',
+    'is_beside_events',
 ]
 
 
@@ -95,8 +97,11 @@ def _elementwise(op: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
     """Make a method that combines weights with anything that broadcasts to their shape."""
 
     def method(self: Any, other: Any) -> Any:
-        other = other.todense() if isinstance(other, StoredMatrix) else unwrap(other)[0]
-        return self.with_data(op(other, self._own) if reflected else op(self._own, other))
+        other = self._operand(op.__name__, other)
+        if other is NotImplemented:
+            return other
+        other = other.todense() if isinstance(other, StoredMatrix) else other
+        return self._reweighted(op(other, self._own) if reflected else op(self._own, other))
 
     method.__name__ = f'__{"r" * reflected}{op.__name__}__'
     method.__qualname__ = f'Dense.{method.__name__}'
@@ -294,6 +299,8 @@ def as_matrix(x: Any) -> Any:
     """
     if isinstance(x, DataRepresentation):
         return x
+    if isinstance(x, u.Quantity) and isinstance(x.mantissa, DataRepresentation):
+        return x.mantissa * x.unit  # what `unit * matrix` makes
     x = unwrap(x)[0]
     if not isinstance(x, (jax.Array, u.Quantity)):
         if (sparse := as_sparse(x)) is not None:
@@ -310,6 +317,12 @@ def as_matrix(x: Any) -> Any:
     )
     new = object.__new__(Dense)
     return new._set(shape=shape, backend=None, mirror=(), _buffers={}, data=x)
+
+
+def is_beside_events(x: Any) -> bool:
+    """Return whether `as_matrix` takes an object; others handle the product themselves."""
+    known = isinstance(x, (DataRepresentation, u.Quantity)) or is_array_like(x)
+    return known or as_sparse(x) is not None
 
 
 def _product(

@@ -14,9 +14,12 @@ import numpy as np
 
 from brainevent._compat import is_concrete
 from brainevent._edge import unwrap
+from brainevent._edge.intake import is_array_like
 from brainevent._edge.operands import as_array
 from brainevent._error import UnsupportedOperationError, explain
+from brainevent._format.bridge import as_sparse
 from brainevent._format.drawn import Drawn
+from brainevent._format.elementwise import is_number, keeps_zero
 
 __all__ = ['DrawnAlgebra']
 
@@ -27,15 +30,15 @@ def _method(kind: str, op: Binary, reflected: bool = False) -> Callable[[Any, An
     """Make the method of an operator; ``kind`` names the rule it follows."""
 
     def method(self: Any, other: Any) -> Any:
-        return getattr(self, kind)(op, unwrap(other)[0], reflected)
+        other = unwrap(other)[0]
+        known = isinstance(other, (u.sparse.SparseMatrix, u.Quantity, u.Unit))
+        if not (known or is_array_like(other) or as_sparse(other) is not None):
+            return NotImplemented
+        return getattr(self, kind)(op, other, reflected)
 
     method.__name__ = f'__{"r" * reflected}{op.__name__}__'
     method.__qualname__ = f'DrawnAlgebra.{method.__name__}'
     return method
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, u.Unit) or (np.ndim(x) < 2 and np.size(x) == 1)
 
 
 class DrawnAlgebra:
@@ -99,12 +102,39 @@ class DrawnAlgebra:
             self._no('apply', fn)
         return self.with_params(fn(*self.params))  # type: ignore[attr-defined, no-any-return]
 
+    def apply2(self, other: Any, fn: Callable[[Any, Any], Any]) -> Self:
+        """Combine the weight that all edges have with a number, or with that of the same edges.
+
+        Parameters
+        ----------
+        other : number, Quantity or matrix with the same edges
+        fn : callable
+            ``fn(weight, other)`` returns a weight.
+
+        Returns
+        -------
+        JITCMatrix
+            With the same edges.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the weights are random, or the edges differ.
+        """
+        same = isinstance(other, DrawnAlgebra) and self._same_edges(other)
+        if self.family.weight.draws or not (same or is_number(other)):
+            self._no('apply2', other)
+        right = other.params if same else (other,)
+        return self.with_params(*map(fn, self.params, right))  # type: ignore[attr-defined, no-any-return]
+
     # ---- the rules ------------------------------------------------------------------------------
 
     def _scale(self, op: Binary, other: Any, reflected: bool) -> Any:
         """Multiply or divide: every parameter, as weights are linear in them."""
-        if isinstance(other, DrawnAlgebra) or not _is_number(other):
+        if isinstance(other, DrawnAlgebra) or not is_number(other):
             return self._reshape(op, other, reflected)
+        if not keeps_zero(op, other, reflected):
+            self._no(op.__name__, other)
         return self._with_numbers(lambda p: op(other, p) if reflected else op(p, other))
 
     def _shift(self, op: Binary, other: Any, reflected: bool) -> Any:
@@ -113,15 +143,10 @@ class DrawnAlgebra:
             if not self._same_edges(other):
                 self._no(op.__name__, other)
             return self._with_pairs(op, other)
-        if _is_number(other):
-            constant = self.family.weight.constant
-            if constant is None:
+        if is_number(other):
+            if not keeps_zero(op, other, reflected):
                 self._no(op.__name__, other)
-            # the parameters of a matrix whose edges all weigh as much as the number
-            level = [c * other for c in constant or ()]
-            pairs = zip(self.params, level, strict=True)
-            moved = [op(b, a) if reflected else op(a, b) for a, b in pairs]
-            return self.with_params(*moved)  # type: ignore[attr-defined]
+            return -self if reflected and op is operator.sub else self
         other = self._dense_operand(op.__name__, other)
         dense = self.todense()  # type: ignore[attr-defined]
         return op(other, dense) if reflected else op(dense, other)
@@ -129,7 +154,8 @@ class DrawnAlgebra:
     def _reshape(self, op: Binary, other: Any, reflected: bool) -> Any:
         """Do what makes another distribution of random weights: with constant ones only."""
         same = isinstance(other, DrawnAlgebra) and self._same_edges(other)
-        if self.family.weight.draws or not (same or (_is_number(other) and not reflected)):
+        alone = is_number(other) and keeps_zero(op, other, reflected)
+        if self.family.weight.draws or not (same or alone):
             self._no(op.__name__, other)
         if same:
             return self._with_pairs(op, other)
@@ -169,10 +195,10 @@ class DrawnAlgebra:
             explain(
                 f'{what} with {type(self).__name__}',
                 'the result is not drawn from such a distribution.',
-                expected='a number times, or plus, all weights; or a matrix with the same edges',
+                expected='a number times all weights, or a matrix with the same edges',
                 got=lambda: (
                     f'{type(other).__name__} of shape {np.shape(other)}'
-                    if hasattr(other, 'shape') or _is_number(other)
+                    if hasattr(other, 'shape') or is_number(other)
                     else type(other).__name__
                 ),
                 remedy='convert it first with tocsr() or todense()',

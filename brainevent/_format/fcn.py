@@ -48,7 +48,6 @@ class FixedNumConn(StoredMatrix):
 
     structure: ClassVar = ('indices',)
     families: ClassVar = (FCN_PRODUCTS, FCN_MIRROR_PRODUCTS)
-    adds_to_weights: ClassVar[bool] = True
 
     indices: jax.Array
 
