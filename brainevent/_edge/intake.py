@@ -15,7 +15,7 @@ import numpy as np
 from brainevent._compat import canonical_dtype
 from brainevent._error import DtypeError, expect
 
-__all__ = ['host_array', 'is_array_like', 'on_host', 'signed_ids']
+__all__ = ['host_array', 'is_array_like', 'on_host', 'own_array', 'signed_ids']
 
 _LONG = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
 
@@ -89,6 +89,15 @@ def on_host(where: str, name: str, x: Any) -> np.ndarray[Any, Any]:
     if array.dtype in _LONG:
         array = _shortened(where, name, array)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder('='))
+
+
+def own_array(array: np.ndarray[Any, Any], dtype: Any = None) -> jax.Array:
+    """Copy a caller's array, who may write to it later, into a concrete one, even under a trace.
+
+    The transfer is explicit, so that `jax.transfer_guard` lets it pass.
+    """
+    with jax.ensure_compile_time_eval():
+        return jax.device_put(np.array(array, dtype))
 
 
 def _shortened(where: str, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

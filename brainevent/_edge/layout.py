@@ -12,9 +12,12 @@ import numpy as np
 from brainevent._compat import is_concrete
 from brainevent._typing import Array, Shape
 
-__all__ = ['LAYOUTS', 'Draw', 'Layout', 'Twin', 'Walk']
+__all__ = ['LAYOUTS', 'PADDING', 'Draw', 'Layout', 'Twin', 'Walk']
 
 Arrays = tuple[Array, ...]
+
+PADDING = 2**31 - 1
+"""The id of places without an entry: int32 holds it, and no matrix has such a row or column."""
 
 
 @dataclass(frozen=True)

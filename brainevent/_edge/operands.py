@@ -13,7 +13,7 @@ import numpy as np
 
 from brainevent._compat import canonical_dtype, is_concrete
 from brainevent._edge.event import Event
-from brainevent._edge.intake import host_array, on_host, signed_ids
+from brainevent._edge.intake import host_array, on_host, own_array, signed_ids
 from brainevent._edge.layout import Layout
 from brainevent._error import DtypeError, IndexRangeError, ShapeError, UnitError, expect
 from brainevent._typing import Array, Shape
@@ -79,7 +79,7 @@ def as_array(where: str, name: str, x: Any) -> Array:
         return x if x.dtype.itemsize < 8 else settled(x)
     if hasattr(x, '__jax_array__'):
         return as_array(where, name, x.__jax_array__())
-    return _own(host_array(where, name, x))
+    return own_array(host_array(where, name, x))
 
 
 def settled(x: Any) -> Any:
@@ -148,13 +148,7 @@ def as_index(where: str, name: str, ids: Any, limit: int | None = None) -> Array
         got=lambda: f'values from {low} to {high}',
         remedy="jax.config.update('jax_enable_x64', True)",
     )
-    return _own(raw, np.int32 if fits else np.int64)
-
-
-def _own(array: Any, dtype: Any = None) -> Array:
-    """Copy a caller's array, who may write to it later, into a concrete one, even under a trace."""
-    with jax.ensure_compile_time_eval():
-        return jnp.array(array, dtype)
+    return own_array(raw, np.int32 if fits else np.int64)
 
 
 def common_dtype(data: Array, x: Array, event: Event) -> Any:

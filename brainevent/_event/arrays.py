@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent._edge.event import Event
-from brainevent._edge.intake import host_array
+from brainevent._edge.intake import host_array, own_array
 from brainevent._edge.operands import check_spike_unit, split_unit
 from brainevent._error import MathError, UnsupportedOperationError, expect
 from brainevent._event.bitpack import bitpack
@@ -38,8 +38,7 @@ def _as_value(value: Any, where: str) -> Any:
         return u.Quantity(_as_value(mantissa, where), unit=value.unit)
     if (convert := getattr(value, '__jax_array__', None)) is not None:
         return _as_value(convert(), where)
-    # copied, as NumPy's memory would be shared with the caller
-    return jnp.array(host_array(where, 'value', value))
+    return own_array(host_array(where, 'value', value))
 
 
 def as_spikes(value: Any, where: str) -> Any:

@@ -135,7 +135,7 @@ class Algebra:
         """
         return self._reweighted(fn(self._own))  # type: ignore[attr-defined, no-any-return]
 
-    def apply2(self, other: Any, fn: Callable[[Any, Any], Any]) -> Any:
+    def apply2(self, other: Any, fn: Callable[[Any, Any], Any], *, reverse: bool = False) -> Any:
         """Combine the stored weights with a number, an array or a matrix of the same structure.
 
         Parameters
@@ -144,6 +144,8 @@ class Algebra:
             An array that broadcasts to the shape of the matrix is read at the entries.
         fn : callable
             ``fn(weights, other)`` takes both as stored and returns as many weights.
+        reverse : bool
+            Call ``fn(other, weights)``.
 
         Returns
         -------
@@ -182,7 +184,7 @@ class Algebra:
             pair = self._own, other
         else:
             pair = self._spread(self._own), self._at_entries('apply2', other)
-        return self._reweighted(fn(*pair))
+        return self._reweighted(fn(*pair[::-1]) if reverse else fn(*pair))
 
     def _reweighted(self, data: Any) -> Self:
         """Return a matrix of the same structure with weights of any unit."""

@@ -185,14 +185,17 @@ def test_under_jit_and_grad():
 
 
 def test_adding_a_number():
-    table = MATRICES['FixedNumPerPre']
-    np.testing.assert_allclose((table + 1).data, table.data + 1)
-    np.testing.assert_allclose((1 - table).data, 1 - table.data)
+    for A in MATRICES.values():
+        for refused in (lambda A=A: A + 1, lambda A=A: 1 - A, lambda A=A: A + np.float32(0.5)):
+            with pytest.raises(be.UnsupportedOperationError):
+                refused()
+        assert sum([A, A]).data.shape == A.data.shape
+        np.testing.assert_allclose(dense(sum([A, A])), 2 * dense(A))
     with pytest.raises(be.UnsupportedOperationError) as error:
         coo() + 1
     assert str(error.value) == (
         'add with COO: the result is not offered.\n'
-        '    expected: an array of the shape of the matrix\n'
+        '    expected: a number that keeps zeros zero, or an array\n'
         '    got:      int of shape ()\n'
         '    remedy:   use `A.apply(function)` for stored weights, `A.with_data(weights)` to '
         'combine matrices of one structure, or `A.todense()`'
@@ -206,9 +209,13 @@ def test_adding_a_number():
         (operator.pow, (2.0, coo())),
         (operator.mod, (GRID, coo())),
         (operator.pow, (coo(), GRID)),
-        (operator.mul, (coo(), coo().tocsr())),
-        (operator.mul, (coo(), be.COO((W, ROW, COL[::-1]), shape=SHAPE))),
-        (operator.mul, (coo(), u.sparse.COO.fromdense(jnp.asarray(GRID)))),
+        (operator.truediv, (coo(), coo().tocsr())),
+        *((operator.pow, (coo(), p)) for p in (0, 0.0, -1, -0.5, jnp.zeros(()))),
+        *(
+            (op, (coo(), zero))
+            for op in (operator.truediv, operator.floordiv, operator.mod)
+            for zero in (0, np.float32(0), jnp.zeros(()))
+        ),
     ],
 )
 def test_what_has_no_sparse_result_is_refused(op, args):
@@ -217,8 +224,11 @@ def test_what_has_no_sparse_result_is_refused(op, args):
 
 
 def test_matrices_of_traced_structure_are_not_taken_for_equal():
-    with pytest.raises(be.UnsupportedOperationError, match='same class and structure'):
-        jax.jit(lambda a, b: a * b)(coo(), coo())
+    with pytest.raises(be.UnsupportedOperationError, match='same structure'):
+        jax.jit(lambda a, b: a / b)(coo(), coo())
+    np.testing.assert_allclose(jax.jit(lambda a, b: (a * b).data)(coo(), coo()), W * W)
+    with pytest.raises(be.UnsupportedOperationError):
+        jax.jit(lambda a, p: a**p)(coo(), 2.0)
     np.testing.assert_allclose(jax.jit(lambda a: (a * a).data)(coo()), W * W)
 
 
@@ -233,3 +243,65 @@ def test_shapes_that_do_not_go_together_are_refused(op):
 def test_a_function_that_changes_the_number_of_weights_is_refused():
     with pytest.raises(be.ShapeError):
         coo().apply(lambda w: w[:2])
+
+
+def test_sparse_matrices_of_other_packages_are_operands(matrix):
+    scipy_sparse = pytest.importorskip('scipy.sparse')
+    D, other = dense(matrix), np.where(GRID % 2 == 0, GRID, 0).astype(np.float32)
+    for foreign in (
+        scipy_sparse.csr_array(other),
+        scipy_sparse.coo_matrix(other),
+        jax.experimental.sparse.BCOO.fromdense(jnp.asarray(other)),
+        u.sparse.COO.fromdense(jnp.asarray(other)),
+        be.COO.fromdense(other),
+        be.CSC.fromdense(other, nse=9),
+    ):
+        product = matrix * foreign
+        assert type(product) is type(matrix)
+        np.testing.assert_allclose(dense(product), D * other)
+        np.testing.assert_allclose(dense(matrix + foreign), D + other)
+        np.testing.assert_allclose(dense(matrix - foreign), D - other)
+
+
+class Unknown:
+    def __radd__(self, other):
+        return 'mine'
+
+    __rsub__ = __rmul__ = __rtruediv__ = __rmatmul__ = __rmod__ = __rpow__ = __rfloordiv__ = (
+        __radd__
+    )
+
+
+@pytest.mark.parametrize('left', [*MATRICES, 'Dense', 'JITCNormalR', 'events'])
+def test_the_reflected_method_of_an_unknown_operand_runs(left):
+    others = {
+        'Dense': be.Dense(GRID),
+        'JITCNormalR': be.JITCNormalR((1.0, 0.5, 0.5, 1), shape=SHAPE),
+        'events': be.BinaryArray([True]),
+    }
+    A = {**MATRICES, **others}[left]
+    assert A @ Unknown() == 'mine'
+    if left != 'events':
+        names = ['add', 'sub', 'mul', 'truediv', 'mod', 'pow', 'floordiv']
+        assert {getattr(operator, name)(A, Unknown()) for name in names} == {'mine'}
+        with pytest.raises(TypeError, match='unsupported operand'):
+            A - 'text'
+
+
+def test_a_function_of_two_arguments(matrix):
+    D = dense(matrix)
+    np.testing.assert_allclose(dense(matrix.apply2(2.0, jnp.multiply)), 2 * D)
+    np.testing.assert_allclose(dense(matrix.apply2(GRID, jnp.multiply)), D * GRID)
+    inverse = matrix.apply2(3.0, operator.truediv, reverse=True)
+    np.testing.assert_allclose(dense(inverse), np.where(D, 3 / np.where(D, D, 1), 0))
+    np.testing.assert_allclose(dense(matrix.apply2(matrix, jnp.add)), 2 * D)
+
+
+def test_new_weights_keep_the_kind_of_unit():
+    A = coo(W * u.mS)
+    with pytest.raises(be.UnitError, match='without unit'):
+        A.with_data(W)
+    assert A.with_data(W * u.nS).data.unit == u.nS
+    assert not isinstance((A / u.mS).data, u.Quantity) or (A / u.mS).data.is_unitless
+    events = be.BinaryArray(np.ones(4, bool))
+    np.testing.assert_allclose((events @ (u.mS * coo())).to_decimal(u.mS), dense(coo()).sum(0))

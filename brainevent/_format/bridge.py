@@ -16,7 +16,7 @@ import numpy as np
 from jax.experimental import sparse as jax_sparse
 
 from brainevent._compat import is_concrete, is_tracer
-from brainevent._edge.layout import within
+from brainevent._edge.layout import PADDING, within
 from brainevent._edge.operands import as_array, split_unit
 from brainevent._error import DtypeError, OptionError, ShapeError, UnitError, expect, listed
 from brainevent._typing import Array
@@ -358,7 +358,7 @@ def _entries(where: str, number: Array, nse: int | None) -> tuple[Any, Any, Any]
             got=lambda: f'nse={nse}',
         )
         # padding lies outside the matrix, so that no operation meets it
-        row, col = jnp.nonzero(number, size=nse, fill_value=(m, n))
+        row, col = jnp.nonzero(number, size=nse, fill_value=PADDING)
         data = number.at[row, col].get(mode='fill', fill_value=0)
         return (data if is_concrete(count) else show_shortage(where, data, count > nse)), row, col
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent._edge import STORED, Layout, Products, Twin, Walk
-from brainevent._edge.layout import rows_of
+from brainevent._edge.layout import PADDING, rows_of
 from brainevent._edge.mirror import check_mirror
 from brainevent._error import IndexRangeError, ShapeError, expect
 from brainevent._typing import Array, Shape
@@ -24,7 +24,7 @@ def _edges(arrays: tuple[Array, ...], shape: Shape) -> tuple[Array, Array]:
     if shape[0] == 0 or indices.shape[0] == 0:
         return jnp.zeros(indices.shape, indices.dtype), indices
     row = rows_of(indptr, indices.shape[0]).astype(indices.dtype)
-    return row, indices
+    return jnp.where(row < shape[0], row, PADDING), indices  # what is in no row is padding
 
 
 def _count(arrays: tuple[Array, ...], shape: Shape) -> int:
@@ -60,8 +60,9 @@ def _check_mirror_shapes(where: str, arrays: tuple[Array, ...], shape: Shape) ->
 def _check_values(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
     indices, indptr = np.asarray(arrays[0]), np.asarray(arrays[1])
     ends = (int(indptr[0]), int(indptr[-1]))
+    padded = ends[1] >= 0 and bool(np.all(indices[ends[1] :] == PADDING))
     expect(
-        ends == (0, indices.shape[0]),
+        ends[0] == 0 and ends[1] <= indices.shape[0] and padded,
         IndexRangeError,
         where,
         '`indptr` does not run over all entries.',
@@ -80,7 +81,7 @@ def _check_values(where: str, arrays: tuple[Array, ...], shape: Shape) -> None:
 
 
 def check_ids(where: str, name: str, ids: np.ndarray[Any, Any], extent: int) -> None:
-    """Check that all ids are inside an axis.
+    """Check that all ids are inside an axis, or padding.
 
     Raises
     ------
@@ -90,6 +91,8 @@ def check_ids(where: str, name: str, ids: np.ndarray[Any, Any], extent: int) -> 
     if ids.size == 0:
         return
     low, high = int(ids.min()), int(ids.max())
+    if high == PADDING:
+        high = int(ids.max(initial=-1, where=ids != PADDING))
     expect(
         low >= 0 and high < extent,
         IndexRangeError,

@@ -19,6 +19,7 @@ import numpy as np
 
 from brainevent._compat import canonical_dtype, is_tracer
 from brainevent._edge.intake import on_host, signed_ids
+from brainevent._edge.layout import PADDING
 from brainevent._error import BackendError, DtypeError, IndexRangeError, ShapeError, expect, listed
 
 __all__ = [
@@ -378,10 +379,8 @@ def _group(
 def _group_on_host(
     groups: np.ndarray, n_groups: int, members: np.ndarray, n_members: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    groups, members = (
-        np.where((ids < 0) | (ids >= n), n, ids)
-        for ids, n in ((groups, n_groups), (members, n_members))
-    )
+    groups = np.where((groups < 0) | (groups >= n_groups), n_groups, groups)
+    members = np.where((members < 0) | (members >= n_members), PADDING, members)
     order = _stable_order(groups, n_groups + 1).astype(_index_dtype(groups.size), copy=False)
     indptr = np.zeros(n_groups + 1, _index_dtype(groups.size))
     counts = np.bincount(groups.astype(np.int64, copy=False), minlength=n_groups + 1)
@@ -392,7 +391,7 @@ def _group_on_host(
 def _group_in_jax(
     groups: jax.Array, n_groups: int, members: jax.Array, n_members: int
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    groups, members = _inside(groups, n_groups), _inside(members, n_members)
+    groups, members = _inside(groups, n_groups, n_groups), _inside(members, n_members, PADDING)
     dtype = _fitting(_index_dtype(groups.size))
     order = jnp.argsort(groups, stable=True).astype(dtype)
     # group g counts at g + 1; the id after the last group falls off the end
@@ -400,13 +399,13 @@ def _group_in_jax(
     return jnp.cumsum(counts, dtype=dtype), members[order], order
 
 
-def _inside(ids: jax.Array, n: int) -> jax.Array:
-    """Ids in the smallest dtype for ``n``; those outside become ``n``, which no matrix has."""
+def _inside(ids: jax.Array, n: int, outside: int) -> jax.Array:
+    """Ids in the smallest dtype for ``n``, with another one for those outside."""
     inside = ids >= 0
     if n <= np.iinfo(ids.dtype).max:
         inside &= ids < n
     dtype = _fitting(_index_dtype(n))
-    outside = n if n < np.iinfo(dtype).max else -1
+    outside = outside if outside < np.iinfo(dtype).max else PADDING
     return jnp.where(inside, ids.astype(dtype), jnp.asarray(outside, dtype))
 
 
@@ -537,6 +536,8 @@ def _check_range(where: str, name: str, ids: Index, n: int) -> None:
         return
     with jax.ensure_compile_time_eval():
         low, high = int(ids.min()), int(ids.max())
+        if high == PADDING and n <= PADDING:
+            high = int(ids.max(initial=-1, where=ids != PADDING))
     expect(
         low >= 0 and high < n,
         IndexRangeError,

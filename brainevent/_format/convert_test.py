@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from brainevent._edge.layout import PADDING
 from brainevent._error import BackendError, DtypeError, IndexRangeError, ShapeError
 from brainevent._format.convert import (
     _stable_order,
@@ -187,7 +188,7 @@ def test_traced_ids_outside_end_up_beyond_the_last_row():
     indptr, indices, order = traced(coo2csr)(row, col, shape=(3, 2))
     assert indptr.tolist() == [0, 1, 1, 2]
     assert order.tolist() == [2, 0, 1, 3]
-    assert indices.tolist()[:2] == [2, 0]  # column 7 is no column: 2 is the id after the last
+    assert indices.tolist()[:2] == [PADDING, 0]  # there is no column 7
     row, _ = traced(csr_to_coo_index)(indptr, indices)
     assert row.tolist() == [0, 2, 3, 3]  # the two strays belong to no row
 

@@ -102,7 +102,7 @@ class DrawnAlgebra:
             self._no('apply', fn)
         return self.with_params(fn(*self.params))  # type: ignore[attr-defined, no-any-return]
 
-    def apply2(self, other: Any, fn: Callable[[Any, Any], Any]) -> Self:
+    def apply2(self, other: Any, fn: Callable[[Any, Any], Any], *, reverse: bool = False) -> Self:
         """Combine the weight that all edges have with a number, or with that of the same edges.
 
         Parameters
@@ -110,6 +110,8 @@ class DrawnAlgebra:
         other : number, Quantity or matrix with the same edges
         fn : callable
             ``fn(weight, other)`` returns a weight.
+        reverse : bool
+            Call ``fn(other, weight)``.
 
         Returns
         -------
@@ -125,7 +127,8 @@ class DrawnAlgebra:
         if self.family.weight.draws or not (same or is_number(other)):
             self._no('apply2', other)
         right = other.params if same else (other,)
-        return self.with_params(*map(fn, self.params, right))  # type: ignore[attr-defined, no-any-return]
+        pair = (right, self.params) if reverse else (self.params, right)
+        return self.with_params(*map(fn, *pair))  # type: ignore[attr-defined, no-any-return]
 
     # ---- the rules ------------------------------------------------------------------------------
 

@@ -41,14 +41,22 @@ def test_scaling_acts_on_every_entry(kind):
         assert type(got) is type(A)
 
 
-def test_a_number_is_added_at_edges(kind):
+def test_what_does_not_keep_zeros_is_refused(kind):
     A = kind()
-    D = np.asarray(A.todense())
-    at = D != 0
-    near(A + 1, D + at)
-    near(1 + A, D + at)
-    near(A - 2, D - 2 * at)
-    near(2 - A, 2 * at - D)
+    for refused in (
+        lambda: A + 1,
+        lambda: 1 + A,
+        lambda: A - 2,
+        lambda: 2 - A,
+        lambda: A / 0,
+        lambda: A**0,
+        lambda: A**-1,
+        lambda: A % 0,
+    ):
+        with pytest.raises(UnsupportedOperationError):
+            refused()
+    near(0 + A, np.asarray(A.todense()))
+    near(0 - A, -np.asarray(A.todense()))
 
 
 def test_matrices_with_the_same_edges(kind):

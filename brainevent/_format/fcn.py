@@ -15,6 +15,7 @@ import numpy as np
 
 from brainevent._compat import is_concrete
 from brainevent._edge import Event
+from brainevent._edge.layout import PADDING
 from brainevent._edge.operands import as_array, split_unit
 from brainevent._error import OptionError, ShapeError, expect
 from brainevent._format.base import StoredMatrix, unpacked
@@ -92,7 +93,7 @@ class FixedNumConn(StoredMatrix):
     def _fromcoo(cls, coo: Any, *, num_conn: int | None = None) -> Self:
         """Put the entries of each line into its row of the table.
 
-        Places that are left over hold the id after the last column, which no matrix has, and zero.
+        Places that are left over are padding, with a weight of zero.
         """
         coo = coo.T if cls.flipped else coo
         rows, cols = coo.shape
@@ -101,7 +102,7 @@ class FixedNumConn(StoredMatrix):
             line = jnp.asarray(coo.row)[order]
             place = jnp.arange(line.shape[0]) - jnp.asarray(indptr)[line]
             width, even = _width(f'{cls.__name__}.fromdense', indptr, num_conn)
-            table = jnp.full((rows, width), cols, jnp.int32)
+            table = jnp.full((rows, width), PADDING, jnp.int32)
             table = table.at[line, place].set(indices.astype(jnp.int32), mode='drop')
         data = coo.data
         if not (even and data.size == 1):
@@ -134,13 +135,21 @@ def _width(where: str, indptr: Any, num_conn: int | None) -> tuple[int, bool]:
     low, high = (int(counts.min()), int(counts.max())) if counts.size else (0, 0)
     width = high if num_conn is None else int(num_conn)
     expect(
-        (low == high or num_conn is not None) and high <= width,
+        high <= width,
+        ShapeError,
+        where,
+        '`num_conn` is too small.',
+        expected=lambda: f'num_conn={high} at least',
+        got=lambda: f'num_conn={num_conn}',
+    )
+    expect(
+        low == high or num_conn is not None,
         OptionError,
         where,
         'the numbers of connections do not fit a table.',
-        expected='as many for each neuron' if num_conn is None else f'at most num_conn={num_conn}',
+        expected='as many for each neuron',
         got=lambda: f'from {low} to {high}',
-        remedy=lambda: f'pass num_conn={high}, rows are filled up with zeros, or use CSR',
+        remedy=lambda: f'pass num_conn={high}, rows are filled up with padding, or use CSR',
     )
     return width, low == width
 

@@ -15,7 +15,7 @@ import numpy as np
 from brainevent._compat import is_concrete
 from brainevent._edge import Products, unwrap
 from brainevent._edge.intake import on_host, signed_ids
-from brainevent._edge.layout import safe
+from brainevent._edge.layout import PADDING, safe
 from brainevent._edge.operands import split_unit
 from brainevent._edge.pick import picks_of
 from brainevent._error import (
@@ -130,7 +130,7 @@ class Indexing:
     def _picked_table(self, ids: Any) -> Any:
         """Return rows of a table; a row outside the matrix has no entries."""
         m, n = self.shape
-        table = self.indices.at[ids].get(mode='fill', fill_value=n)  # type: ignore[attr-defined]
+        table = self.indices.at[ids].get(mode='fill', fill_value=PADDING)  # type: ignore[attr-defined]
         data = self.data
         if data.size != 1:
             data = map_number(lambda x: x.at[ids].get(mode='fill', fill_value=0), data)

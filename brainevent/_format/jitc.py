@@ -236,6 +236,19 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
             count = counted(self.family.layout, self.arrays, self.layout_shape)
         return int(np.asarray(count).sum(dtype=np.int64))
 
+    @property
+    def nnz(self) -> int:
+        """Number of edges."""
+        return self.nse
+
+    def max(self, axis: int | None = None) -> Any:
+        """Return the largest element, or that along an axis; the matrix is made dense for it."""
+        return jnp.max(self.__array__(), axis)
+
+    def min(self, axis: int | None = None) -> Any:
+        """Return the smallest element, or that along an axis; the matrix is made dense for it."""
+        return jnp.min(self.__array__(), axis)
+
     def __repr__(self) -> str:
         """Describe dtype, shape and parameters."""
         told = ', '.join(f'{k}={_told(getattr(self, k))}' for k in (*self.names, 'prob', 'seed'))

@@ -24,6 +24,7 @@ _BINARY = {
     np.matmul: 'matmul', np.add: 'add', np.subtract: 'sub', np.multiply: 'mul',
     np.true_divide: 'truediv', np.floor_divide: 'floordiv', np.remainder: 'mod', np.power: 'pow',
 }  # fmt: skip
+_COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 _UNARY = {np.negative: '__neg__', np.positive: '__pos__', np.absolute: '__abs__'}
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.shape: lambda a: a.shape,
@@ -33,6 +34,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.dot: lambda a, b: _multiply(a, b),
     np.sum: lambda a, axis=None: a.sum(axis),
     np.mean: lambda a, axis=None: a.mean(axis),
+    np.max: lambda a, axis=None: a.max(axis),
+    np.min: lambda a, axis=None: a.min(axis),
     np.diagonal: lambda a: a.diagonal(),
 }
 
@@ -46,7 +49,17 @@ class NumpyProtocol:
 
     shape: tuple[int, int]
 
-    __iter__ = None  # a matrix is not a sequence of rows
+    def __iter__(self) -> Any:
+        """Refuse: a matrix is not a sequence of rows."""
+        raise UnsupportedOperationError(
+            explain(
+                f'iter({type(self).__name__})',
+                'a matrix is not a sequence of rows.',
+                expected='a dense array, or single rows',
+                got='an iteration over a matrix',
+                remedy='use `A.todense()`, or `A[i]` for a row',
+            )
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Return a small matrix as a dense array.
@@ -89,7 +102,7 @@ class NumpyProtocol:
                 reflected = not isinstance(inputs[0], NumpyProtocol)
                 name = f'__{"r" * reflected}{_BINARY[ufunc]}__'
                 return getattr(inputs[reflected], name)(inputs[1 - reflected])
-            if ufunc in (np.equal, np.not_equal):
+            if ufunc in _COMPARISONS:
                 self._no_comparison()
         return self._no_function(f'np.{ufunc.__name__}')
 
@@ -132,6 +145,12 @@ class NumpyProtocol:
         return self._no_comparison()
 
     __hash__ = object.__hash__
+
+    def __lt__(self, other: Any) -> Any:
+        """Refuse to compare elements."""
+        return self._no_comparison() if is_array_like(other) else NotImplemented
+
+    __le__ = __gt__ = __ge__ = __lt__
 
     def _no_comparison(self) -> Any:
         raise UnsupportedOperationError(

@@ -189,16 +189,19 @@ class Solving:
         kind = jnp.result_type(data, b)
         kind = kind if jnp.issubdtype(kind, jnp.inexact) else jnp.result_type(kind, jnp.float32)
         wide = jnp.float32 if kind in (jnp.float16, jnp.bfloat16) else kind
+        x_unit = unit and unit**-1
+        if 0 in b.shape:
+            return with_unit(b.astype(kind), b_unit, x_unit)
         data, rhs = data.astype(wide), b.astype(wide).reshape(n, -1)
         x = jnp.linalg.solve(data, rhs) if not self.structure else self._solve(data, rhs)
-        return with_unit(x.reshape(b.shape).astype(kind), b_unit, unit and unit**-1)
+        return with_unit(x.reshape(b.shape).astype(kind), b_unit, x_unit)
 
     def _solve(self, data: Array, b: Array) -> Array:
         n = b.shape[0]
         row, col = self.edges()  # type: ignore[attr-defined]
         inside = within(row, n) & within(col, n)
         row, col = (jnp.where(inside, ends, 0) for ends in (row, col))
-        matrix = self.with_data(data)  # type: ignore[attr-defined]
+        matrix = self._reweighted(data)  # type: ignore[attr-defined]
         each = jnp.where(inside, jnp.broadcast_to(data.reshape(-1), row.shape), 0)
 
         def direct(_: Any, b: Array, transpose: bool) -> Array:

@@ -145,6 +145,9 @@ def _scatter_edges(
 def _by_column_blocks(fun: Callable[[Array], Array], x: Array, edges: int, out: int) -> Array:
     """Apply ``fun`` to blocks of columns so narrow that edges times columns stay small."""
     n, batch = x.shape
+    if not isinstance(batch, int):  # a size that an exported program leaves open
+        columns = jax.lax.map(lambda column: fun(column[:, None])[:, 0], x.T)
+        return columns.T
     room = max(edges, (n + out) * batch, 1 << 16)
     width = max(1, room // max(edges, 1))
     if width >= batch:
