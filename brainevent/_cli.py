@@ -9,6 +9,7 @@ wrong it raises as :class:`argparse.ArgumentError`; that ends with a message and
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -53,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 for success (help included), 2 for wrong arguments, 130 if interrupted.
+        Exit status: 0 for success (help included), 2 for wrong arguments, 130 if interrupted,
+        141 if the reader of the output is gone.
 
     Examples
     --------
@@ -68,9 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     command = next(entry for entry in COMMANDS if entry.name == args.command)
     try:
-        return command.run(args)
+        status = command.run(args)
+        sys.stdout.flush()
+        return status
     except argparse.ArgumentError as error:
         subparsers[command.name].error(str(error))
+    except BrokenPipeError:  # the reader has seen enough: `brainevent doctor | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return 141
     except KeyboardInterrupt:
         print('interrupted', file=sys.stderr)
         return 130

@@ -48,6 +48,21 @@ def test_interrupt_is_no_traceback(monkeypatch, capsys):
     assert capsys.readouterr().err == 'interrupted\n'
 
 
+def test_a_reader_that_is_gone_is_not_a_traceback():
+    code = 'import sys, brainevent._cli as cli; sys.exit(cli.main(["doctor"]))'
+    tool = subprocess.Popen(
+        [sys.executable, '-u', '-c', code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    tool.stdout.readline()
+    tool.stdout.close()
+    assert 'Traceback' not in tool.stderr.read()
+    tool.stderr.close()
+    tool.wait(timeout=240)
+
+
 def test_module_is_the_command():
     out = subprocess.run(
         [sys.executable, '-m', 'brainevent', '--version'],

@@ -29,6 +29,7 @@ __all__ = [
     'is_undefined',
     'is_zero',
     'lower_traced',
+    'replicated',
     'set_batching',
     'set_jvp',
     'set_lowering',
@@ -104,6 +105,23 @@ def align_varying(arrays: Sequence[Any]) -> Sequence[Any]:
     axes = _all_varying(avals)
     missing = [tuple(sorted(axes - _varying(aval), key=str)) for aval in avals]
     return [_cast_varying(x, lack) if lack else x for x, lack in zip(arrays, missing, strict=True)]
+
+
+def replicated(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Gather arrays that are sharded over explicit axes of a mesh, as results are declared to be.
+
+    A kernel in JAX consists of gathers and scatters, which cannot infer an explicit sharding.
+    """
+    return [_replicated(x, getattr(jax.typeof(x), 'sharding', None)) for x in arrays]
+
+
+def _replicated(x: Any, sharding: Any) -> Any:
+    # while a program is lowered no mesh is set: that of the array counts
+    mesh = getattr(sharding, 'mesh', None)
+    if mesh is None or mesh.empty or not any(sharding.spec):
+        return x
+    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    return jax.sharding.reshard(x, everywhere)
 
 
 # JAX 0.10 renamed the set of varying axes and the cast.

@@ -217,6 +217,16 @@ for device in devices:
     with jax.default_device(device):
         here = [jax.device_put(x, device) for x in (mat, spikes)]
         np.testing.assert_allclose(f(*here), want)
+explicit = jax.make_mesh((2,), ('b',), axis_types=(jax.sharding.AxisType.Explicit,))
+with jax.sharding.set_mesh(explicit):
+    for spec in (P('b'), P()):
+        laid = jax.device_put(spikes, NamedSharding(explicit, spec))
+        np.testing.assert_allclose(jax.jit(f)(mat, laid), want)
+        slope = jax.jit(jax.grad(lambda w, s: (f(mat.with_data(w), s) ** 2).sum()))
+        np.testing.assert_allclose(slope(mat.data, laid), plain, rtol=1e-5)
+    tall = be.CSR.fromdense(np.arange(12, dtype=np.float32).reshape(4, 3), backend='{backend}')
+    vector = jax.device_put(jnp.ones(4, bool), NamedSharding(explicit, P('b')))
+    np.testing.assert_allclose(jax.jit(f)(tall, vector), np.arange(12).reshape(4, 3).sum(0))
 print('SOUND')
 """
 

@@ -41,10 +41,12 @@ def run(args: argparse.Namespace) -> int:
     Raises
     ------
     argparse.ArgumentError
-        If the arguments do not fit each other.
+        If the arguments do not fit each other, or nothing is compiled under a name.
     """
     if args.action == 'clear':
         removed = be.clear_cache(args.name)
+        if args.name is not None and not removed:
+            raise argparse.ArgumentError(None, f'nothing is compiled under the name {args.name!r}')
         print(f'removed {removed} compiled kernels from {be.get_cache_dir()}')
     elif args.name is not None:
         raise argparse.ArgumentError(None, f'{args.name!r} goes with clear only')

@@ -275,7 +275,7 @@ class XLACustomKernel:
         where = f'{self.name}, backend {entry.backend!r}'
 
         def run(*arrays: Array) -> list[Any]:
-            results = jax.tree.leaves(kernel(*arrays))
+            results = jax.tree.leaves(kernel(*_compat.replicated(arrays)))
             expect(
                 len(results) == len(outs.flat),
                 ShapeError,
