@@ -7,6 +7,7 @@ for, and add at its target.
 
 from brainevent._edge import kernels as kernels
 from brainevent._edge import measure as measure
+from brainevent._edge import shape_check as shape_check
 from brainevent._edge.event import Event, unwrap
 from brainevent._edge.layout import LAYOUTS, Draw, Layout, Twin, Walk
 from brainevent._edge.operator import PRODUCT, SAMPLE, EdgeOperator, Spec

@@ -92,6 +92,12 @@ class EdgeOperator:
         self.name = name
         self._families: list[tuple[XLACustomKernel, Layout]] = []
         self._kernels: list[tuple[str | None, KernelEntry]] = []
+        self.check: Callable[..., None] | None = None
+        """Checks shapes of operands where a primitive is bound, see `brainevent._edge.shape_check`."""
+
+    def _check_shapes(self, *avals: Any, **static: Any) -> None:
+        if self.check is not None:
+            self.check(*avals, **static)
 
     def kernel(
         self,
@@ -137,6 +143,7 @@ class EdgeOperator:
         """Give a new primitive all kernels of this operator."""
         self._families.append((op, layout))
         op.adopt(self.kernels_for(layout))
+        op.def_shape_check(self._check_shapes)
         for observe in self.observers:
             observe(op)
 

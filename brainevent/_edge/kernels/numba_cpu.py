@@ -35,7 +35,7 @@ def _walkable(*, spec: Spec, **_: Any) -> bool | str:
 def _layout_key(layout: Layout) -> str:
     """Tell the content of a layout's native functions; they are part of the machine code."""
     walks = [f for w in (layout.walk, layout.cowalk) if w for f in (w.span, w.far, w.tag)]
-    keys = [ffi_naming.fingerprint(f) for f in (*walks, layout.edge)]
+    keys = [ffi_naming.fingerprint(f) for f in (*walks, layout.edge, layout.count)]
     if None in keys:
         return ffi_naming.process_name(layout.name)
     facts = repr([w and (w.direct, w.streams) for w in (layout.walk, layout.cowalk)])

@@ -209,7 +209,6 @@ def event_reader(event: str) -> tuple[Any, Any]:
 
 @functools.cache
 def edge_count(layout: Layout) -> Any:
-    """Make ``count(s, m, n)``, the number of edges of a layout."""
-    if layout.name == 'dense':
-        return jit(lambda s, m, n: m * n)
-    return jit(lambda s, m, n: s[0].size)
+    """Make ``count(s, m, n)``, the number of edges of a layout, from the layout's own function."""
+    count = jit(layout.count)
+    return jit(lambda s, m, n: count(s, (m, n)))
