@@ -51,10 +51,8 @@ def check_shapes_of(operator: EdgeOperator, head: Callable[[Spec], int], rule: R
         _check_batch(where, avals, results, spec.levels)
         parts = own_parts(avals, spec.levels)
         first = head(spec)
-        arrays, rest = (
-            parts[first : first + spec.edges],
-            parts[:first] + parts[first + spec.edges :],
-        )
+        last = first + spec.edges
+        arrays, rest = parts[first:last], (*parts[:first], *parts[last:])
         spec.layout.check_shapes(where, arrays, spec.shape)
         edges = spec.layout.count(arrays, spec.shape)
         shapes = [x.shape for x in rest]
