@@ -93,7 +93,7 @@ class EdgeOperator:
         self._families: list[tuple[XLACustomKernel, Layout]] = []
         self._kernels: list[tuple[str | None, KernelEntry]] = []
         self.check: Callable[..., None] | None = None
-        """Checks shapes of operands where a primitive is bound, see `brainevent._edge.shape_check`."""
+        """Checks operands where a primitive is bound, see `brainevent._edge.shape_check`."""
 
     def _check_shapes(self, *avals: Any, **static: Any) -> None:
         if self.check is not None:

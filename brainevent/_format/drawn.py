@@ -211,7 +211,17 @@ def own_seed(where: str, seed: Any) -> Array:
     if not isinstance(seed, jax.Array):
         given = np.asarray(seed.__jax_array__() if hasattr(seed, '__jax_array__') else seed)
         if given.size == 1 and given.dtype.kind in 'iu' or isinstance(seed, int):
-            given = _fitting(int(given.reshape(())))
+            value = int(given.reshape(()))
+            expect(
+                -(2**63) <= value < 2**64,
+                OptionError,
+                where,
+                '`seed` needs more than 64 bits.',
+                expected='a whole number from -2**63 to 2**64 - 1',
+                got=value,
+                remedy='take the seed modulo 2**64, if that is meant',
+            )
+            given = _fitting(value)
         _expect_whole(where, given.dtype, given.dtype.kind in 'iufbcV')
         with jax.ensure_compile_time_eval():
             seed = jnp.asarray(given)

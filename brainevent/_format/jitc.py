@@ -317,6 +317,22 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         new = object.__new__(cls)
         return new._set(**fields, shape=shape, corder=corder, backend=backend, _buffers={})
 
+    # ---- a probability that is not one ----------------------------------------------------------
+
+    def _shown(self, result: Any) -> Any:
+        """Return a result that is NaN if a traced probability is not a number from 0 to 1."""
+        if is_concrete(self.prob):
+            return result  # checked at construction
+        valid = ((self.prob >= 0) & (self.prob <= 1)).reshape(())
+        number, unit = split_unit(result)
+        if jnp.issubdtype(number.dtype, jnp.inexact):
+            number = jnp.where(valid, number, jnp.nan)
+        return with_unit(number, unit)
+
+    def _multiply(self, other: Any, left: bool) -> Any:
+        result = super()._multiply(other, left)
+        return result if result is NotImplemented else self._shown(result)
+
     # ---- put into memory ------------------------------------------------------------------------
 
     def todense(self) -> Any:
@@ -326,7 +342,8 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         dtype = jnp.dtype('int32') if dtype == np.bool_ else dtype
         numbers = [x.astype(dtype) for x in numbers]
         grid = self.family.dense(numbers, self.arrays, self.layout_shape, self.backend)
-        return with_unit(grid.T if self.flipped else grid, split_unit(self.params[0])[1])
+        dense = grid.T if self.flipped else grid
+        return with_unit(self._shown(dense), split_unit(self.params[0])[1])
 
     def tocsr(self, nse: int | None = None) -> CSR:
         """Convert to compressed rows.
@@ -392,7 +409,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         else:
             (data,) = numbers
         if jnp.issubdtype(data.dtype, jnp.inexact):
-            data = jnp.where(short, jnp.nan, data)
+            data = self._shown(jnp.where(short, jnp.nan, data))
         return with_unit(data, units[0])
 
     # ---- parts, and values at edges -------------------------------------------------------------
@@ -445,7 +462,8 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         numbers, units = zip(*map(split_unit, self.params), strict=True)
         many = min(PICKED, max(flat[0].size, 1))
         picked = jax.lax.map(lambda x: pick(*x), tuple(flat), batch_size=many)
-        return with_unit(picked.reshape(*ids[0].shape, *picked.shape[1:]), units[0])
+        picked = self._shown(picked.reshape(*ids[0].shape, *picked.shape[1:]))
+        return with_unit(picked, units[0])
 
 
 def _check_single(where: str, leaves: Sequence[tuple[str, Any]]) -> None:
@@ -472,6 +490,13 @@ def _room(w: Any) -> int | None:
     """Return how many edges a value for each of them tells of; None if it tells nothing."""
     size = int(np.size(split_unit(w)[0]))
     return size if size > 1 and is_tracer(split_unit(w)[0]) else None
+
+
+def _overflows(low: Any, high: Any) -> bool:
+    """Return whether a finite interval has no finite length in the dtype of its ends."""
+    with np.errstate(over='ignore', invalid='ignore'):
+        finite = bool(np.isfinite(low).all() and np.isfinite(high).all())
+        return finite and not bool(np.isfinite(high - low).all())
 
 
 def _told(x: Any) -> str:
@@ -561,6 +586,16 @@ class JITCUniformMatrix(JITCMatrix):
         ends = [split_unit(end)[0] for end in self.params]
         ordered = not all(map(is_concrete, ends)) or bool(
             np.all(np.asarray(ends[0]) <= np.asarray(ends[1]))
+        )
+        wide = all(map(is_concrete, ends)) and _overflows(*map(np.asarray, ends))
+        expect(
+            not wide,
+            OptionError,
+            type(self).__name__,
+            'the interval is wider than the dtype can hold.',
+            expected=lambda: f'high - low below the largest number of {self.dtype}',
+            got=lambda: f'low={_told(self.low)}, high={_told(self.high)}',
+            remedy='use a wider dtype, or smaller weights',
         )
         expect(
             ordered,

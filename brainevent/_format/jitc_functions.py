@@ -72,7 +72,7 @@ def _multiply(
     """Multiply the matrix of these parameters, or its transpose, by a vector or a matrix."""
     matrix = kind._make(where, weights, prob, seed, **options)
     value, own = unwrap(x)
-    return matrix.products(
+    product = matrix.products(
         where,
         matrix.params,
         matrix.arrays,
@@ -83,6 +83,7 @@ def _multiply(
         backend=matrix.backend,
         checked=True,
     )
+    return matrix._shown(product)
 
 
 def _dense(

@@ -299,3 +299,43 @@ def test_a_backend_of_its_own():
     near(A @ X, dense(make('JITCNormalR', backend='numba')) @ X)
     with pytest.raises(be.KernelNotAvailableError):
         make('JITCNormalR', backend='pallas') @ X
+
+
+@pytest.mark.parametrize('prob', [1.5, -0.5, np.nan])
+@pytest.mark.parametrize('kind', ['JITCScalarR', 'JITCNormalC', 'JITCUniformR'])
+def test_a_traced_probability_that_is_not_one_shows(kind, prob):
+    weights = (1.0,) if 'Scalar' in kind else (0.5, 1.0)
+
+    def use(p):
+        A = getattr(be, kind)((*weights, p, 3), shape=(5, 4))
+        events = be.BinaryArray(jnp.ones(4, bool))
+        return A @ jnp.ones(4), jnp.ones(5) @ A, A @ events, A.todense(), A[1], A[1, 1], A.T[:, 2]
+
+    for got in jax.jit(use)(prob):
+        assert np.isnan(got).all()
+    for got in jax.jit(use)(0.5):
+        assert not np.isnan(got).any()
+    assert np.isnan(
+        jax.jit(lambda p: getattr(be, kind)((*weights, p, 3), shape=(5, 4)).tocsr(30).data)(prob)
+    ).all()
+    with pytest.raises(be.OptionError, match='probability'):
+        use(prob)
+
+
+def test_a_traced_probability_of_a_function():
+    run = jax.jit(lambda p: be.jitsmv(1.0, p, jnp.ones(4), 3, shape=(5, 4)))
+    assert np.isnan(run(-0.5)).all() and np.isfinite(run(0.5)).all()
+
+
+def test_intervals_wider_than_the_dtype():
+    with pytest.raises(be.OptionError, match='wider'):
+        be.JITCUniformR((-3e38, 3e38, 0.5, 3), shape=(5, 4))
+    dense = be.JITCUniformR((-1e38, 1e38, 0.5, 3), shape=(5, 4)).todense()
+    assert np.isfinite(dense).all()
+
+
+@pytest.mark.parametrize('seed', [2**64, -(2**63) - 1, 10**30])
+def test_seeds_beyond_64_bits_are_refused(seed):
+    with pytest.raises(be.OptionError, match='64 bits'):
+        be.JITCScalarR((1.0, 0.5, seed), shape=(3, 3))
+    be.JITCScalarR((1.0, 0.5, 2**64 - 1), shape=(3, 3)).todense()
