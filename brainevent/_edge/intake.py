@@ -17,7 +17,10 @@ from brainevent._error import DtypeError, expect
 
 __all__ = ['host_array', 'is_array_like', 'on_host', 'own_array', 'signed_ids']
 
-_LONG = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
+_LONG: dict[Any, Any] = {
+    np.dtype(np.longdouble): np.float64,
+    np.dtype(np.clongdouble): np.complex128,
+}
 
 
 def host_array(where: str, name: str, x: Any) -> np.ndarray[Any, Any]:
@@ -97,13 +100,14 @@ def own_array(array: np.ndarray[Any, Any], dtype: Any = None) -> jax.Array:
     The transfer is explicit, so that `jax.transfer_guard` lets it pass.
     """
     with jax.ensure_compile_time_eval():
-        return jax.device_put(np.array(array, dtype))
+        own: jax.Array = jax.device_put(np.array(array, dtype))
+    return own
 
 
 def _shortened(where: str, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Convert long doubles, of which JAX has none, if no value changes."""
     with np.errstate(over='ignore'):
-        short = array.astype(_LONG[array.dtype])
+        short: np.ndarray[Any, Any] = array.astype(_LONG[array.dtype])
     expect(
         np.array_equal(short.astype(array.dtype), array, equal_nan=True),
         DtypeError,
@@ -138,10 +142,8 @@ def signed_ids(ids: Any, extent: int | None = None) -> Any:
     """
     traced = isinstance(ids, jax.Array)
     long = not traced or jax.config.read('jax_enable_x64')
-    most = np.iinfo(ids.dtype).max
+    most = int(np.iinfo(ids.dtype).max)
     wide = long and (most >= 2**32 or (most if extent is None else extent) >= 2**31)
-    dtype = np.dtype(np.int64 if wide else np.int32)
-    ids = (jnp if traced else np).minimum(
-        ids, np.asarray(min(most, np.iinfo(dtype).max), ids.dtype)
-    )
+    dtype, end = (np.int64, 2**63 - 1) if wide else (np.int32, 2**31 - 1)
+    ids = (jnp if traced else np).minimum(ids, np.asarray(min(most, end), ids.dtype))
     return ids.astype(dtype)

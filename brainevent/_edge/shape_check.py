@@ -131,7 +131,8 @@ def _listed(spec: Spec, edges: int, ops: Any, outs: Any, **_: Any) -> list[Part]
 
 
 def _sample(spec: Spec, edges: int, ops: Any, outs: Any, **_: Any) -> list[Part]:
-    return [*_vectors(spec, *ops, 'output operand'), ('result', outs[0], ((edges,),))]
+    x, y = ops
+    return [*_vectors(spec, x, y, 'output operand'), ('result', outs[0], ((edges,),))]
 
 
 def _scale(spec: Spec, edges: int, ops: Any, outs: Any, **_: Any) -> list[Part]:

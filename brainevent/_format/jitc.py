@@ -7,7 +7,6 @@ Element ``(i, j)`` does not depend on how many rows and columns there are.
 """
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -42,6 +41,7 @@ from brainevent._format.drawn import (
     structure,
 )
 from brainevent._format.drawn_algebra import DrawnAlgebra
+from brainevent._format.drawn_checks import check_single, overflows, show_invalid
 from brainevent._format.indexing import Indexing
 from brainevent._format.leaves import check_leaves
 from brainevent._typing import Array
@@ -226,7 +226,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         """
         where = type(self).__name__
         leaves = [(name, getattr(self, name)) for name in (*self.names, 'prob', 'seed')]
-        check_leaves(where, self.shape, leaves, functools.partial(_check_single, where, leaves))
+        check_leaves(where, self.shape, leaves, functools.partial(check_single, where, leaves))
         return structure(self.prob, self.seed)
 
     @property
@@ -240,14 +240,6 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
     def nnz(self) -> int:
         """Number of edges."""
         return self.nse
-
-    def max(self, axis: int | None = None) -> Any:
-        """Return the largest element, or that along an axis; the matrix is made dense for it."""
-        return jnp.max(self.__array__(), axis)
-
-    def min(self, axis: int | None = None) -> Any:
-        """Return the smallest element, or that along an axis; the matrix is made dense for it."""
-        return jnp.min(self.__array__(), axis)
 
     def __repr__(self) -> str:
         """Describe dtype, shape and parameters."""
@@ -317,17 +309,8 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         new = object.__new__(cls)
         return new._set(**fields, shape=shape, corder=corder, backend=backend, _buffers={})
 
-    # ---- a probability that is not one ----------------------------------------------------------
-
     def _shown(self, result: Any) -> Any:
-        """Return a result that is NaN if a traced probability is not a number from 0 to 1."""
-        if is_concrete(self.prob):
-            return result  # checked at construction
-        valid = ((self.prob >= 0) & (self.prob <= 1)).reshape(())
-        number, unit = split_unit(result)
-        if jnp.issubdtype(number.dtype, jnp.inexact):
-            number = jnp.where(valid, number, jnp.nan)
-        return with_unit(number, unit)
+        return show_invalid(self.prob, result)
 
     def _multiply(self, other: Any, left: bool) -> Any:
         result = super()._multiply(other, left)
@@ -466,20 +449,6 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         return with_unit(picked, units[0])
 
 
-def _check_single(where: str, leaves: Sequence[tuple[str, Any]]) -> None:
-    """Check that parameters, probability and seed are one number each; a seed may be two words."""
-    for name, leaf in leaves:
-        shape = np.shape(split_unit(leaf)[0])
-        expect(
-            math.prod(shape) == 1 or (name == 'seed' and shape == (2,)),
-            ShapeError,
-            where,
-            f'`{name}` is not one number.',
-            expected='shape () or (1,)',
-            got=lambda shape=shape: f'shape {shape}',
-        )
-
-
 @functools.partial(jax.jit, static_argnames='to')
 def _turned(matrix: Any, to: str) -> Any:
     """Convert a list of edges; compiled, as the indices of concrete padding would be refused."""
@@ -490,13 +459,6 @@ def _room(w: Any) -> int | None:
     """Return how many edges a value for each of them tells of; None if it tells nothing."""
     size = int(np.size(split_unit(w)[0]))
     return size if size > 1 and is_tracer(split_unit(w)[0]) else None
-
-
-def _overflows(low: Any, high: Any) -> bool:
-    """Return whether a finite interval has no finite length in the dtype of its ends."""
-    with np.errstate(over='ignore', invalid='ignore'):
-        finite = bool(np.isfinite(low).all() and np.isfinite(high).all())
-        return finite and not bool(np.isfinite(high - low).all())
 
 
 def _told(x: Any) -> str:
@@ -587,7 +549,7 @@ class JITCUniformMatrix(JITCMatrix):
         ordered = not all(map(is_concrete, ends)) or bool(
             np.all(np.asarray(ends[0]) <= np.asarray(ends[1]))
         )
-        wide = all(map(is_concrete, ends)) and _overflows(*map(np.asarray, ends))
+        wide = all(map(is_concrete, ends)) and overflows(*map(np.asarray, ends))
         expect(
             not wide,
             OptionError,

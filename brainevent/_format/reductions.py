@@ -70,6 +70,14 @@ class Reductions:
         axis = own_axis(f'{type(self).__name__}.mean', axis)
         return self.sum(axis) / (math.prod(self.shape) if axis is None else self.shape[axis])
 
+    def max(self, axis: int | None = None) -> Any:
+        """Return the largest element, or that along an axis; the matrix is made dense for it."""
+        return jnp.max(self.__array__(), own_axis(f'{type(self).__name__}.max', axis))  # type: ignore[attr-defined]
+
+    def min(self, axis: int | None = None) -> Any:
+        """Return the smallest element, or that along an axis; the matrix is made dense for it."""
+        return jnp.min(self.__array__(), own_axis(f'{type(self).__name__}.min', axis))  # type: ignore[attr-defined]
+
     def diagonal(self) -> Any:
         """Return the elements ``A[i, i]``.
 

@@ -347,6 +347,15 @@ def _checked(source: Source, token: Token, parameter: Parameter, where: str) -> 
         got=token,
     )
     if is_tensor:
+        expect(
+            is_const == (token.kind == 'arg'),
+            KernelSignatureError,
+            source.place(parameter.at),
+            f'{where.rpartition(", ")[2]}: the token `{token}` contradicts `{parameter.text}`.',
+            expected='arg for a const Tensor, which is only read; ret for one that is written',
+            got=token,
+            remedy='JAX arrays do not change: add or remove `const`, or exchange the tokens',
+        )
         return replace(token, name=name)
     if token.kind == 'stream':
         return token

@@ -133,8 +133,11 @@ def test_explicit_tokens_get_names_and_types_of_the_signature():
     assert [token.name for token in spec.tokens] == ['x', 'y', 'k', '']
 
 
-def test_a_const_result_is_believed():
-    assert read('// @BE f arg ret\nvoid f(BE::Tensor x, const BE::Tensor y);') == ['f arg ret']
+def test_tokens_that_contradict_const_are_refused():
+    code = 'void f(BE::Tensor x, const BE::Tensor y);'
+    for tokens in ('arg ret', 'ret ret', 'arg arg'):
+        assert 'contradicts' in refused(f'// @BE f {tokens}\n{code}')
+    assert read(f'// @BE f ret arg\n{code}') == ['f ret arg']
 
 
 def test_tokens_that_do_not_fit_the_signature():

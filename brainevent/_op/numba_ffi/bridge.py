@@ -48,6 +48,7 @@ def numba_kernel(
     *,
     vmap_method: str | None = None,
     input_output_aliases: dict[int, int] | None = None,
+    clear_outputs: bool = True,
 ) -> 'NumbaKernel':
     """Make a JAX function of a numba function, without Python on the way of a call.
 
@@ -56,7 +57,7 @@ def numba_kernel(
     kernel : numba dispatcher
         A function decorated with ``numba.njit``. It is called as ``kernel(*inputs, *outputs)``
         with one C-contiguous array an operand, scalars as arrays without axes. Inputs are
-        read-only. Outputs are **not** initialised: write every element.
+        read-only. Outputs start at zero, unless ``clear_outputs`` is False.
     outs : ShapeDtypeStruct or pytree of them
         Shapes and dtypes of the results; the call returns arrays in the same structure.
     vmap_method : str, optional
@@ -65,6 +66,9 @@ def numba_kernel(
     input_output_aliases : dict of int to int, optional
         Input number to output number: the output starts as the input's content. The input itself
         is never changed for anybody else; a donated one is reused in place.
+    clear_outputs : bool
+        Set outputs to zero before the kernel runs. False saves the time where the kernel writes
+        every element: what it does not write is then undefined.
 
     Returns
     -------
@@ -136,14 +140,20 @@ def numba_kernel(
         expected=f'one of {_VMAP_METHODS}',
         got=repr(vmap_method),
     )
-    return NumbaKernel(kernel, outs, vmap_method, dict(input_output_aliases or {}))
+    aliases = dict(input_output_aliases or {})
+    return NumbaKernel(kernel, outs, vmap_method, aliases, clear_outputs)
 
 
 class NumbaKernel:
     """A numba function as a JAX function; made by :func:`numba_kernel`."""
 
     def __init__(
-        self, kernel: Any, outs: Any, vmap_method: str | None, aliases: dict[int, int]
+        self,
+        kernel: Any,
+        outs: Any,
+        vmap_method: str | None,
+        aliases: dict[int, int],
+        clear_outputs: bool = True,
     ) -> None:
         self.kernel = kernel
         self.name: str = kernel.py_func.__name__
@@ -159,6 +169,8 @@ class NumbaKernel:
             remedy='a kernel is called for what it writes: give it an output',
         )
         self._aliases = aliases
+        held = aliases.values() if clear_outputs else range(len(leaves))
+        self._cleared = tuple(k for k in range(len(leaves)) if k not in held)
         self._vmap_method = vmap_method
         if vmap_method in ('expand_dims', 'broadcast_all', 'legacy_vectorized'):
             # the handler loops over a batch whatever its layout; an alias needs the full extent
@@ -228,7 +240,8 @@ class NumbaKernel:
     def _target(self, ins: Any, outs: Any) -> str:
         """Return the registered target for these dtypes and ranks, named by content."""
         content = ffi_naming.fingerprint(self.kernel)
-        key = ffi_naming.digest(native.SCHEMA, content or self._unique, repr(ins), repr(outs))
+        facts = repr(ins), repr(outs), repr(self._cleared)
+        key = ffi_naming.digest(native.SCHEMA, content or self._unique, *facts)
         target = f'{PREFIX}{key}' if content else f'{PREFIX}unique_{key}'
         native.ensure(target, functools.partial(self._build, target, ins, outs), bool(content))
         return target
@@ -239,7 +252,9 @@ class NumbaKernel:
         try:
             with runtime.safe_layers():
                 signature = compiler.Signature(ins, outs)
-                code: MachineCode = compiler.compile_guarded(target, self.kernel, signature)
+                code: MachineCode = compiler.compile_guarded(
+                    target, self.kernel, signature, self._cleared
+                )
                 return code
         except KernelError:
             raise

@@ -352,11 +352,40 @@ def _environments(library: Any) -> dict[str, Any]:
     return {name: value if value and value.consts else None for name, value in found.items()}
 
 
+def _clearer(cleared: tuple[int, ...]) -> Any:
+    """Make ``clear(outs)``, which sets some results to zero; they differ in type."""
+
+    @njit(**low.NATIVE)
+    def nothing(outs):
+        pass
+
+    clear = nothing
+    for k in cleared:
+        clear = _and_one(clear, k)
+    return clear
+
+
+def _and_one(before: Any, k: int) -> Any:
+    @njit(**low.NATIVE)
+    def clear(outs):
+        before(outs)
+        flat = low.array_at(outs[k].ctypes.data, (outs[k].size,), outs[k].dtype)
+        for i in range(flat.size):
+            flat[i] = 0
+
+    return clear
+
+
 @global_compiler_lock
-def compile_guarded(name: str, kernel: Any, signature: Signature) -> MachineCode:
-    """Compile the handler of a user's ``njit`` function; what it raises becomes XLA's error."""
+def compile_guarded(
+    name: str, kernel: Any, signature: Signature, cleared: tuple[int, ...] = ()
+) -> MachineCode:
+    """Compile the handler of a user's ``njit`` function; what it raises becomes XLA's error.
+
+    The results ``cleared`` are set to zero before each element of a batch.
+    """
     views, rank = _views(signature), signature.outs[0][1]
-    kernel = _afresh(kernel)
+    kernel, clear = _afresh(kernel), _clearer(cleared)
 
     @njit(types.int64(types.int64), nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     def entry(address):
@@ -366,6 +395,7 @@ def compile_guarded(name: str, kernel: Any, signature: Signature) -> MachineCode
             return 0
         for index in range(_batch(frame, rank)):
             ins, outs = views(frame, index)
+            clear(outs)
             error = low.call_guarded(kernel, frame[abi.FRAME_API], ins + outs)
             if error != 0:
                 return error

@@ -215,9 +215,9 @@ from brainevent._op.numba_ffi import compile as compiler
 from brainevent._op.numba_ffi.bridge import numba_kernel
 
 built, compile_guarded = [], compiler.compile_guarded
-def counted(name, kernel, signature):
+def counted(name, kernel, signature, *cleared):
     built.append(kernel.py_func.__name__)
-    return compile_guarded(name, kernel, signature)
+    return compile_guarded(name, kernel, signature, *cleared)
 compiler.compile_guarded = counted
 
 large, offset = np.arange(200_000.0), 1.5

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of what a drawn matrix is made of, concrete and traced."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from brainevent._compat import is_concrete
+from brainevent._edge.operands import split_unit, with_unit
+from brainevent._error import ShapeError, expect
+
+__all__ = ['check_single', 'overflows', 'show_invalid']
+
+
+def show_invalid(prob: Any, result: Any) -> Any:
+    """Return a result that is NaN if a traced probability is not a number from 0 to 1."""
+    if is_concrete(prob):
+        return result  # checked at construction
+    valid = ((prob >= 0) & (prob <= 1)).reshape(())
+    number, unit = split_unit(result)
+    if jnp.issubdtype(number.dtype, jnp.inexact):
+        number = jnp.where(valid, number, jnp.nan)
+    return with_unit(number, unit)
+
+
+def overflows(low: Any, high: Any) -> bool:
+    """Return whether a finite interval has no finite length in the dtype of its ends."""
+    with np.errstate(over='ignore', invalid='ignore'):
+        finite = bool(np.isfinite(low).all() and np.isfinite(high).all())
+        return finite and not bool(np.isfinite(high - low).all())
+
+
+def check_single(where: str, leaves: Sequence[tuple[str, Any]]) -> None:
+    """Check that parameters, probability and seed are one number each; a seed may be two words."""
+    for name, leaf in leaves:
+        shape = np.shape(split_unit(leaf)[0])
+        expect(
+            math.prod(shape) == 1 or (name == 'seed' and shape == (2,)),
+            ShapeError,
+            where,
+            f'`{name}` is not one number.',
+            expected='shape () or (1,)',
+            got=lambda shape=shape: f'shape {shape}',
+        )
