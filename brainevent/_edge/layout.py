@@ -81,7 +81,7 @@ class Layout:
         ``edges(arrays, shape) -> (row, col)`` of every edge, in the order of their tags.
     count : callable
         ``count(arrays, shape) -> int``, the number of edges, from shapes alone; at most that many
-        where they are drawn.
+        where they are drawn. Native kernels compile it: plain arithmetic over ``x.shape``.
     check_shapes, check_values : callable
         ``(where, arrays, shape)``: raise on shapes, and on the values of concrete arrays.
     walk, cowalk : Walk, optional

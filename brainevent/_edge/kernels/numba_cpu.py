@@ -117,6 +117,12 @@ def sample(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Cal
     return kernel
 
 
+def extents(spec: Spec) -> Array:
+    """Return rows and columns as an operand, for kernels whose other operands do not tell them."""
+    wide = jnp.int32 if max(spec.shape) < 2**31 else jnp.int64
+    return jnp.asarray(spec.shape, wide).reshape(*(1,) * spec.levels, 2)
+
+
 def _like(shape: Sequence[int], dtype: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(tuple(shape), dtype)
 
@@ -127,4 +133,4 @@ def mirror(*, spec: Spec, outs: Sequence[jax.ShapeDtypeStruct], **_: Any) -> Cal
     factory = 'mirror_lines' if spec.layout.walk else 'mirror_edges'
     names = (spec.layout.name, _layout_key(spec.layout))
     recipe = native.Recipe(_HOME + 'numba_mirror', factory, names)
-    return lambda *arrays: native.call(recipe, arrays, outs)
+    return lambda *arrays: native.call(recipe, [extents(spec), *arrays], outs)

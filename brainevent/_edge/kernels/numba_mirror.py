@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native kernels of the mirror: counting sorts of all edges by column, and by row."""
+"""Native kernels of the mirror: counting sorts of all edges by column, and by row.
+
+Operands are rows and columns of the matrix, and its structure.
+"""
 
 from typing import Any
 
 from brainevent._edge.kernels.numba_parts import edge_count, inside, jit, line, whole
 from brainevent._edge.layout import LAYOUTS
+from brainevent._op.numba_ffi import intrinsics as low
 from brainevent._op.numba_ffi.compile import Phases
 
 
@@ -16,38 +20,34 @@ def mirror_lines(layout: str, key: str) -> Phases:
     """
     path = line(LAYOUTS[layout].walk)
     span, far, count = path.span, path.far, edge_count(LAYOUTS[layout])
-    table = LAYOUTS[layout].ranks[0] == 2  # a row of a table is a row of the matrix
 
     @whole
     def plan(ins, outs, threads):
         edges = outs[0].shape[0]
         return 1, 0, 4 * edges
 
-    rows_of = jit((lambda ins: ins[0].shape[0]) if table else (lambda ins: ins[1].shape[0] - 1))
-
     @whole
     def body(chunk, chunks, ins, outs, scratch):
         origin, ptr, tag = outs
-        n = ptr.shape[0] - 1
-        m = rows_of(ins)
-        edges = count(ins, m, n)
+        s, m, n = ins[1:], low.nonnegative(ins[0][0]), ptr.shape[0] - 1
+        edges = min(count(s, m, n), tag.shape[0])
         for j in range(n + 1):
             ptr[j] = 0
         for e in range(edges):
             origin[e] = 0
             tag[e] = 0
         for i in range(m):
-            first, last = span(ins, m, n, i, edges)
+            first, last = span(s, m, n, i, edges)
             for e in range(first, last):
-                j = far(ins, m, n, i, e)
+                j = far(s, m, n, i, e)
                 if inside(j, n) and j + 2 <= n:
                     ptr[j + 2] += 1
         for j in range(2, n + 1):
             ptr[j] += ptr[j - 1]
         for i in range(m):
-            first, last = span(ins, m, n, i, edges)
+            first, last = span(s, m, n, i, edges)
             for e in range(first, last):
-                j = far(ins, m, n, i, e)
+                j = far(s, m, n, i, e)
                 if inside(j, n):
                     place = ptr[j + 1]
                     if place < edges:
@@ -100,8 +100,9 @@ def mirror_edges(layout: str, key: str) -> Phases:
     @whole
     def body(chunk, chunks, ins, outs, scratch):
         m, n = outs[1].shape[0] - 1, outs[4].shape[0] - 1
-        edges = count(ins, m, n)
-        by_row(ins, m, n, edges, outs[0], outs[1], outs[2])
-        by_column(ins, m, n, edges, outs[3], outs[4], outs[5])
+        s = ins[1:]
+        edges = min(count(s, m, n), outs[2].shape[0])
+        by_row(s, m, n, edges, outs[0], outs[1], outs[2])
+        by_column(s, m, n, edges, outs[3], outs[4], outs[5])
 
     return Phases(plan, (body,))

@@ -10,8 +10,14 @@ import jax
 import jax.numpy as jnp
 
 from brainevent._edge.kernels.jax_raw import _PLATFORMS, _accumulator, _over_levels
-from brainevent._edge.kernels.numba_cpu import _HALVES, _HOME, _layout_key, _like, _walkable
-from brainevent._edge.kernels.scale import extents
+from brainevent._edge.kernels.numba_cpu import (
+    _HALVES,
+    _HOME,
+    _layout_key,
+    _like,
+    _walkable,
+    extents,
+)
 from brainevent._edge.layout import within
 from brainevent._edge.operator import Spec
 from brainevent._edge.pick import PICK

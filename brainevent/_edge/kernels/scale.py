@@ -8,7 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from brainevent._edge.kernels.jax_raw import _PLATFORMS, _ends, _over_levels, _take
-from brainevent._edge.kernels.numba_cpu import _HALVES, _HOME, _layout_key, _like, _walkable
+from brainevent._edge.kernels.numba_cpu import (
+    _HALVES,
+    _HOME,
+    _layout_key,
+    _like,
+    _walkable,
+    extents,
+)
 from brainevent._edge.operator import Spec
 from brainevent._edge.scale import SCALE
 from brainevent._op.numba_ffi import native
@@ -33,12 +40,6 @@ def scale(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., list[Array]]:
         return [value.astype(out.dtype)]
 
     return kernel
-
-
-def extents(spec: Spec) -> Array:
-    """Return rows and columns as an operand, for kernels whose other operands do not tell them."""
-    wide = jnp.int32 if max(spec.shape) < 2**31 else jnp.int64
-    return jnp.asarray(spec.shape, wide).reshape(*(1,) * spec.levels, 2)
 
 
 @SCALE.kernel('jax_raw', *_PLATFORMS)
