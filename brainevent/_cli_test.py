@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door of the command line: help, version, wrong commands, interrupts."""
+"""The command line: help, version, wrong commands, interrupts, readers that are gone."""
 
 import subprocess
 import sys
@@ -7,7 +7,9 @@ import sys
 import pytest
 
 import brainevent
-from brainevent import _cli
+import brainevent_cli as _cli
+from brainevent import config
+from brainevent.demo import command
 
 
 def test_no_command_prints_help_and_succeeds(capsys):
@@ -42,14 +44,14 @@ def test_interrupt_is_no_traceback(monkeypatch, capsys):
     def interrupt(args):
         raise KeyboardInterrupt
 
-    entry = _cli.COMMANDS[0]._replace(run=interrupt)
-    monkeypatch.setattr(_cli, 'COMMANDS', (entry,))
-    assert _cli.main([entry.name]) == 130
+    monkeypatch.setattr(command, 'run', interrupt)
+    assert _cli.main(['demo']) == 130
     assert capsys.readouterr().err == 'interrupted\n'
 
 
-def test_a_reader_that_is_gone_is_not_a_traceback():
-    code = 'import sys, brainevent._cli as cli; sys.exit(cli.main(["doctor"]))'
+@pytest.mark.parametrize('argv', [['doctor'], ['--help'], ['cache', 'show'], ['demo', '--help']])
+def test_a_reader_that_is_gone_is_not_a_traceback(argv):
+    code = f'import sys, brainevent_cli as cli; sys.exit(cli.main({argv}))'
     tool = subprocess.Popen(
         [sys.executable, '-u', '-c', code],
         stdout=subprocess.PIPE,
@@ -58,7 +60,8 @@ def test_a_reader_that_is_gone_is_not_a_traceback():
     )
     tool.stdout.readline()
     tool.stdout.close()
-    assert 'Traceback' not in tool.stderr.read()
+    trouble = tool.stderr.read()
+    assert 'Traceback' not in trouble and 'BrokenPipe' not in trouble
     tool.stderr.close()
     tool.wait(timeout=240)
 
@@ -71,3 +74,25 @@ def test_module_is_the_command():
         check=True,
     )
     assert out.stdout.startswith('brainevent ')
+
+
+@pytest.mark.parametrize(
+    'argv', [['--help'], ['--version'], [], ['bake'], *[[c.name, '--help'] for c in _cli.COMMANDS]]
+)
+def test_what_runs_nothing_loads_nothing(argv):
+    code = (
+        'import sys, brainevent_cli\n'
+        'try:\n'
+        f'    brainevent_cli.main({argv})\n'
+        'finally:\n'
+        '    print(sorted({"brainevent", "jax", "numpy"} & set(sys.modules)), file=sys.stderr)\n'
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert done.stderr.rstrip().endswith('[]')
+
+
+def test_what_is_known_without_the_package_agrees_with_it():
+    assert sorted(command.NETWORKS) == list(_cli.NETWORKS)
+    assert _cli.PLATFORMS == config.PLATFORMS
+    assert all(float(n.dt / command.ms) == _cli.SHORTEST_MS for n in command.NETWORKS.values())
+    assert _cli._version() == brainevent.__version__

@@ -18,6 +18,7 @@ PACKAGE = ROOT / 'brainevent'
 # A lower room never knows the name of a higher one; what is not listed stands on the top floor.
 FLOORS = {
     '_error': 1,
+    '_keywords': 1,
     '_typing': 1,
     '_compat': 1,
     '_version': 1,

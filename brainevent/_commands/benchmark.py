@@ -5,48 +5,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import jax
 
 import brainevent as be
-from brainevent import config
 
-__all__ = ['add_arguments', 'best_backend', 'run']
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-    """
-    parser.add_argument(
-        '--platform',
-        choices=config.PLATFORMS,
-        help='where to measure (default: where JAX runs by itself)',
-    )
-    parser.add_argument(
-        '--data',
-        metavar='TAG[,TAG]',
-        default='',
-        help='only operators that carry all of these tags, such as csr,binary',
-    )
-    parser.add_argument(
-        '--n-warmup',
-        type=_count(0),
-        default=5,
-        metavar='N',
-        help='calls before measuring (default: 5)',
-    )
-    parser.add_argument(
-        '--n-runs', type=_count(1), default=20, metavar='N', help='calls measured (default: 20)'
-    )
-    parser.add_argument('--output', type=_file, metavar='FILE.json', help='save the measurements')
+__all__ = ['best_backend', 'run']
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : argparse.Namespace
-        Of a parser with :func:`add_arguments`.
+        The parsed arguments.
 
     Returns
     -------
@@ -77,7 +43,10 @@ def run(args: argparse.Namespace) -> int:
             f'no operator carries all of {sorted(tags)}; tags: {", ".join(known)}', file=sys.stderr
         )
         return 1
-    print(f'{len(chosen)} operators on {device.device_kind} ({platform}); * is the fastest backend')
+    print(
+        f'{len(chosen)} operators on {device.device_kind} ({platform}): mean time of a call in ms'
+    )
+    print('* marks the fastest backend')
     results = {}
     for name in sorted(chosen):
         result = _measure(chosen[name], platform, args)
@@ -153,24 +122,3 @@ def _device(platform: str) -> Any:
         raise argparse.ArgumentError(
             None, f'--platform {platform}: this machine has none that JAX shows; it has {there}'
         ) from error
-
-
-def _count(least: int) -> Any:
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(
-                f'expected an integer of at least {least}, got {text!r}'
-            )
-        return int(text)
-
-    return read
-
-
-def _file(text: str) -> Path:
-    """Find out before the measurements whether they can be saved."""
-    path = Path(text).expanduser()
-    if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f'expected a file in a folder that exists, got {text!r}')
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f'cannot write {text!r}')
-    return path

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import brainevent as be
-from brainevent import _cli
+import brainevent_cli as _cli
 from brainevent._commands import benchmark
 
 NAN = float('nan')

@@ -9,20 +9,7 @@ from pathlib import Path
 import brainevent as be
 from brainevent._op import cache
 
-__all__ = ['add_arguments', 'describe', 'run']
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-    """
-    parser.add_argument('action', choices=('show', 'clear'), help='what to do with it')
-    parser.add_argument(
-        'name', nargs='?', help='with clear: only what the module of this name was compiled to'
-    )
+__all__ = ['describe', 'run']
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,7 +18,7 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : argparse.Namespace
-        Of a parser with :func:`add_arguments`.
+        The parsed arguments.
 
     Returns
     -------

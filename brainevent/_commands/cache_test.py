@@ -3,7 +3,7 @@
 
 import pytest
 
-from brainevent import _cli
+import brainevent_cli as _cli
 from brainevent._op import cache
 
 

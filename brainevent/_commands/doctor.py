@@ -16,7 +16,7 @@ from brainevent._commands import cache
 from brainevent._op.backends import backend_platforms
 from brainevent._op.kernix.diagnostics import diagnostics
 
-__all__ = ['add_arguments', 'run']
+__all__ = ['run']
 
 PACKAGES = (
     'brainevent', 'jax', 'jaxlib', 'numpy', 'numba', 'brainunit',
@@ -24,15 +24,6 @@ PACKAGES = (
 )  # fmt: skip
 
 Lines = Iterator[tuple[str, str]]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command: none.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-    """
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@
 import jax
 
 import brainevent as be
-from brainevent import _cli
+import brainevent_cli as _cli
 from brainevent._commands import doctor
 from brainevent._op import backends
 

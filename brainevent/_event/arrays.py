@@ -21,6 +21,7 @@ from brainevent._error import MathError, UnsupportedOperationError, expect
 from brainevent._event.bitpack import bitpack
 from brainevent._event.plain import PlainArray, plain
 from brainevent._format.dense import as_matrix, is_beside_events
+from brainevent._keywords import also_named
 from brainevent._typing import Array
 
 __all__ = ['BinaryArray', 'BitPackedBinary', 'EventArray', 'EventRepresentation', 'MaskedFloat']
@@ -229,10 +230,11 @@ class EventRepresentation(PlainArray):
         return (self._value,), None
 
     @classmethod
-    def tree_unflatten(cls, aux: None, leaves: tuple[Any]) -> Self:
+    @also_named(aux='aux_data', leaves='flat_contents')
+    def tree_unflatten(cls, aux_data: None, flat_contents: tuple[Any]) -> Self:
         """Rebuild from any leaf: JAX also passes tracers, shapes and placeholders."""
         events = object.__new__(cls)
-        (events._value,) = leaves
+        (events._value,) = flat_contents
         return events
 
 
@@ -354,6 +356,11 @@ class BitPackedBinary(EventRepresentation):
         super().__init__(arr)
 
     counts = BinaryArray.counts
+
+    @also_named(other='oc')
+    def dot(self, oc: Any) -> Any:
+        """Return ``self @ oc``, which counts events; see `BinaryArray.dot`."""
+        return self @ oc
 
     @property
     def packed(self) -> tuple[Array, ...]:

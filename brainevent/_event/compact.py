@@ -13,6 +13,7 @@ from brainevent._error import DtypeError, OptionError, ShapeError, expect
 from brainevent._event.arrays import as_spikes
 from brainevent._event.bitpack import WORD, bitpack, bitunpack
 from brainevent._format.dense import as_matrix, is_beside_events
+from brainevent._keywords import also_named
 from brainevent._typing import Array
 
 __all__ = ['CompactBinary']
@@ -399,10 +400,11 @@ class CompactBinary:
         return leaves, (self._n_orig, self._batch_size, self._listed)
 
     @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Any) -> Self:
+    @also_named(static='aux_data', leaves='flat_contents')
+    def tree_unflatten(cls, aux_data: Any, flat_contents: Any) -> Self:
         """Put events together from whatever stands for their parts."""
-        packed, ids, number, value = leaves
-        return object.__new__(cls)._set(packed, ids, number, value, static)
+        packed, ids, number, value = flat_contents
+        return object.__new__(cls)._set(packed, ids, number, value, aux_data)
 
 
 def _check_width(where: str, bit_width: int) -> None:

@@ -43,6 +43,7 @@ from brainevent._format.plasticity import Plasticity
 from brainevent._format.reductions import Extremes, Reductions
 from brainevent._format.scaling import Scaling
 from brainevent._format.solving import Solving
+from brainevent._keywords import also_named
 from brainevent._typing import Array
 
 __all__ = ['DataRepresentation', 'Matrix', 'StoredMatrix']
@@ -128,12 +129,14 @@ class DataRepresentation(u.sparse.SparseMatrix):  # type: ignore[misc]
         """Convert to compressed columns."""
         return self._refuse('tocsc')
 
-    def dt2t(self, y: Any, w: Any) -> Any:
-        """Multiply a value for each entry by ``y`` at the entry's row."""
+    @also_named(y='y_dim_arr', w='w_dim_arr')
+    def dt2t(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Multiply a value for each entry by ``y_dim_arr`` at the entry's row."""
         return self._refuse('dt2t')
 
-    def dt2t_transposed(self, y: Any, w: Any) -> Any:
-        """Multiply a value for each entry by ``y`` at the entry's column."""
+    @also_named(y='y_dim_arr', w='w_dim_arr')
+    def dt2t_transposed(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Multiply a value for each entry by ``y_dim_arr`` at the entry's column."""
         return self._refuse('dt2t_transposed')
 
     def update_on_pre(
@@ -148,18 +151,20 @@ class DataRepresentation(u.sparse.SparseMatrix):  # type: ignore[misc]
         """Add the trace of the rows to the weights of columns that fired."""
         return self._refuse('update_on_post')
 
-    def yw_to_w(self, y: Any, w: Any) -> Any:
+    @also_named(y='y_dim_arr', w='w_dim_arr')
+    def yw_to_w(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
         """Old name of `dt2t`."""
-        return _renamed(self, 'yw_to_w', 'dt2t')(y, w)
+        return _renamed(self, 'yw_to_w', 'dt2t')(y_dim_arr, w_dim_arr)
 
-    def yw_to_w_transposed(self, y: Any, w: Any) -> Any:
+    @also_named(y='y_dim_arr', w='w_dim_arr')
+    def yw_to_w_transposed(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
         """Old name of `dt2t_transposed`."""
-        return _renamed(self, 'yw_to_w_transposed', 'dt2t_transposed')(y, w)
+        return _renamed(self, 'yw_to_w_transposed', 'dt2t_transposed')(y_dim_arr, w_dim_arr)
 
 
 def _renamed(owner: Any, old: str, new: str) -> Any:
     text = f'{type(owner).__name__}.{old} is now called {new}'
-    warnings.warn(text, DeprecationWarning, stacklevel=3)
+    warnings.warn(text, DeprecationWarning, stacklevel=4)
     return getattr(owner, new)
 
 
@@ -504,10 +509,11 @@ class StoredMatrix(Algebra, Bridge, Extremes, Indexing, Plasticity, Scaling, Sol
         return leaves, tuple(getattr(self, name) for name in self.static)
 
     @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Any) -> Self:
+    @also_named(static='aux_data', leaves='children')
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Self:
         """Put a matrix together from whatever stands for its leaves."""
-        fields = dict(zip(cls._leaf_names(), leaves, strict=True))
-        fields.update(zip(cls.static, static, strict=True))
+        fields = dict(zip(cls._leaf_names(), children, strict=True))
+        fields.update(zip(cls.static, aux_data, strict=True))
         return object.__new__(cls)._set(_buffers={}, **fields)
 
     @classmethod

@@ -21,6 +21,7 @@ from brainevent._compat import canonical_dtype, is_tracer
 from brainevent._edge.intake import on_host, signed_ids
 from brainevent._edge.layout import PADDING
 from brainevent._error import BackendError, DtypeError, IndexRangeError, ShapeError, expect, listed
+from brainevent._keywords import also_named
 
 __all__ = [
     'coo2csr',
@@ -179,9 +180,10 @@ def coo_to_csc_index(
     return _group(where, ('indices', cols, n_cols), ('pre_ids', rows, n_rows))
 
 
+@also_named(indptr='csr_indptr', indices='csr_indices')
 def csr_to_csc_index(
-    indptr: Any,
-    indices: Any,
+    csr_indptr: Any,
+    csr_indices: Any,
     *,
     shape: Sequence[int],
     include_perm: bool = True,
@@ -192,9 +194,9 @@ def csr_to_csc_index(
 
     Parameters
     ----------
-    indptr : array_like of int, shape (shape[0] + 1,)
+    csr_indptr : array_like of int, shape (shape[0] + 1,)
         Where each row begins and the last one ends.
-    indices : array_like of int, shape (nse,)
+    csr_indices : array_like of int, shape (nse,)
         Column of each entry.
     shape : sequence of int
         Rows and columns.
@@ -217,11 +219,12 @@ def csr_to_csc_index(
     Raises
     ------
     ShapeError
-        If ``indptr`` does not fit ``shape``, or an argument has not one axis.
+        If ``csr_indptr`` does not fit ``shape``, or an argument has not one axis.
     DtypeError
         If an argument does not hold integers.
     IndexRangeError
-        If a concrete ``indptr`` does not rise from 0 to ``nse``, or a concrete index is outside.
+        If a concrete ``csr_indptr`` does not rise from 0 to ``nse``, or a concrete index is
+        outside.
     BackendError
         If ``method`` is unknown. It is a ``ValueError``.
 
@@ -240,13 +243,14 @@ def csr_to_csc_index(
     """
     n_rows, n_cols = _sizes('csr_to_csc_index', shape)
     _check_method('csr_to_csc_index', method)
-    ptr, ids, perm = _turn('csr_to_csc_index', indptr, indices, n_rows, n_cols)
+    ptr, ids, perm = _turn('csr_to_csc_index', csr_indptr, csr_indices, n_rows, n_cols)
     return ptr, ids, perm if include_perm else None
 
 
+@also_named(indptr='csc_indptr', indices='csc_indices')
 def csc_to_csr_index(
-    indptr: Any,
-    indices: Any,
+    csc_indptr: Any,
+    csc_indices: Any,
     *,
     shape: Sequence[int],
     include_perm: bool = True,
@@ -257,9 +261,9 @@ def csc_to_csr_index(
 
     Parameters
     ----------
-    indptr : array_like of int, shape (shape[1] + 1,)
+    csc_indptr : array_like of int, shape (shape[1] + 1,)
         Where each column begins and the last one ends.
-    indices : array_like of int, shape (nse,)
+    csc_indices : array_like of int, shape (nse,)
         Row of each entry.
     shape : sequence of int
         Rows and columns.
@@ -295,7 +299,7 @@ def csc_to_csr_index(
     """
     n_rows, n_cols = _sizes('csc_to_csr_index', shape)
     _check_method('csc_to_csr_index', method)
-    ptr, ids, perm = _turn('csc_to_csr_index', indptr, indices, n_cols, n_rows)
+    ptr, ids, perm = _turn('csc_to_csr_index', csc_indptr, csc_indices, n_cols, n_rows)
     return ptr, ids, perm if include_perm else None
 
 

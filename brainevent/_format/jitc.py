@@ -44,6 +44,7 @@ from brainevent._format.drawn_algebra import DrawnAlgebra
 from brainevent._format.drawn_checks import check_single, overflows, show_invalid
 from brainevent._format.indexing import Indexing
 from brainevent._format.leaves import check_leaves
+from brainevent._keywords import also_named
 from brainevent._typing import Array
 
 __all__ = [
@@ -302,10 +303,11 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         return (*self.params, self.prob, self.seed), (self.shape, self.corder, self.backend)
 
     @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Any) -> Self:
+    @also_named(static='aux_data', leaves='children')
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Self:
         """Put a matrix together from whatever stands for its leaves."""
-        fields = dict(zip((*cls.names, 'prob', 'seed'), leaves, strict=True))
-        shape, corder, backend = static
+        fields = dict(zip((*cls.names, 'prob', 'seed'), children, strict=True))
+        shape, corder, backend = aux_data
         new = object.__new__(cls)
         return new._set(**fields, shape=shape, corder=corder, backend=backend, _buffers={})
 
@@ -397,13 +399,14 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
 
     # ---- parts, and values at edges -------------------------------------------------------------
 
-    def dt2t(self, y: Any, w: Any) -> Any:
-        """Multiply a value for each edge, row by row, by ``y`` at the edge's row.
+    @also_named(y='y_dim_arr', w='w_dim_arr')
+    def dt2t(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Multiply a value for each edge, row by row, by ``y_dim_arr`` at the edge's row.
 
         Parameters
         ----------
-        y : Array or Quantity, shape (shape[0],)
-        w : Array or Quantity
+        y_dim_arr : Array or Quantity, shape (shape[0],)
+        w_dim_arr : Array or Quantity
             One value for all edges, or one for each in the order of `tocsr`.
 
         Returns
@@ -411,11 +414,12 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         Array or Quantity, shape (edges,)
             In the product of both units.
         """
-        return self._with_values('dt2t', y, w)
+        return self._with_values('dt2t', y_dim_arr, w_dim_arr)
 
-    def dt2t_transposed(self, y: Any, w: Any) -> Any:
-        """Multiply a value for each edge, row by row, by ``y`` at the edge's column."""
-        return self._with_values('dt2t_transposed', y, w)
+    @also_named(y='y_dim_arr', w='w_dim_arr')
+    def dt2t_transposed(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Multiply a value for each edge, row by row, by ``y_dim_arr`` at the edge's column."""
+        return self._with_values('dt2t_transposed', y_dim_arr, w_dim_arr)
 
     def _with_values(self, method: str, y: Any, w: Any) -> Any:
         """Call a method of the listed edges; NaN if there are more of them than values."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from brainevent._edge import Products
 from brainevent._edge.scale import scales_of
+from brainevent._keywords import also_named
 from brainevent._op import soften
 from brainevent._typing import Array
 
@@ -30,19 +31,20 @@ class Scaling:
     layout_shape: tuple[int, int]
     backend: str | None
 
-    def dt2t(self, y: Any, w: Any) -> Any:
-        """Multiply a value for each entry by ``y`` at the entry's row.
+    @also_named(y='y_dim_arr', w='w_dim_arr')
+    def dt2t(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Multiply a value for each entry by ``y_dim_arr`` at the entry's row.
 
         Parameters
         ----------
-        y : Array or Quantity, shape (shape[0],)
-        w : Array or Quantity
+        y_dim_arr : Array or Quantity, shape (shape[0],)
+        w_dim_arr : Array or Quantity
             One value for each entry, in the order and shape of ``data``, or one for all.
 
         Returns
         -------
         Array or Quantity
-            In the shape of ``w`` and the product of both units.
+            In the shape of ``w_dim_arr`` and the product of both units.
 
         Raises
         ------
@@ -56,23 +58,24 @@ class Scaling:
         >>> A.dt2t(jnp.array([10., 100.]), A.data)
         Array([ 10.,  20., 300.], dtype=float32)
         """
-        return self._scale('dt2t', y, w, columns=False)
+        return self._scale('dt2t', y_dim_arr, w_dim_arr, columns=False)
 
-    def dt2t_transposed(self, y: Any, w: Any) -> Any:
-        """Multiply a value for each entry by ``y`` at the entry's column.
+    @also_named(y='y_dim_arr', w='w_dim_arr')
+    def dt2t_transposed(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Multiply a value for each entry by ``y_dim_arr`` at the entry's column.
 
         Parameters
         ----------
-        y : Array or Quantity, shape (shape[1],)
-        w : Array or Quantity
+        y_dim_arr : Array or Quantity, shape (shape[1],)
+        w_dim_arr : Array or Quantity
             One value for each entry, in the order and shape of ``data``, or one for all.
 
         Returns
         -------
         Array or Quantity
-            In the shape of ``w`` and the product of both units.
+            In the shape of ``w_dim_arr`` and the product of both units.
         """
-        return self._scale('dt2t_transposed', y, w, columns=True)
+        return self._scale('dt2t_transposed', y_dim_arr, w_dim_arr, columns=True)
 
     def _scale(self, what: str, y: Any, w: Any, columns: bool) -> Any:
         structure = self.arrays[: len(self.structure)]

@@ -27,6 +27,7 @@ from brainevent._edge.operator import batch_shape, struct
 from brainevent._edge.update import in_unit, result_dtype
 from brainevent._error import ShapeError, expect
 from brainevent._format.bridge import FORMATS, known
+from brainevent._keywords import also_named
 from brainevent._op import XLACustomKernel
 from brainevent._typing import Array
 
@@ -41,12 +42,13 @@ class Solving:
     shape: tuple[int, int]
     backend: str | None
 
-    def diag_add(self, d: Any) -> Any:
+    @also_named(d='other')
+    def diag_add(self, other: Any) -> Any:
         """Add numbers to the diagonal.
 
         Parameters
         ----------
-        d : number, Array or Quantity, shape () or (min(shape),)
+        other : number, Array or Quantity, shape () or (min(shape),)
             One number for the whole diagonal, or one for each place, in any unit that the weights
             can be measured in.
 
@@ -60,7 +62,7 @@ class Solving:
         Raises
         ------
         ShapeError
-            If ``d`` does not fit the diagonal.
+            If ``other`` does not fit the diagonal.
         UnitError
             If it measures something else than the weights.
         UnsupportedOperationError
@@ -70,7 +72,7 @@ class Solving:
         -----
         Which entries are missing is found out on the host. Where the structure is traced, the
         diagonal is added as entries of its own, beside those that are there. Differentiable in the
-        weights and in ``d``.
+        weights and in ``other``.
 
         Examples
         --------
@@ -82,7 +84,7 @@ class Solving:
         """
         where = f'{type(self).__name__}.diag_add'
         number, unit = split_unit(self._own)  # type: ignore[attr-defined]
-        d = as_array(where, 'd', in_unit(where, 'd', unwrap(d)[0], unit))
+        d = as_array(where, 'other', in_unit(where, 'other', unwrap(other)[0], unit))
         k = min(self.shape)
         expect(
             d.shape in ((), (k,)),

@@ -165,6 +165,7 @@ def test_plain_table(capsys):
         'std_ms',
         'min_ms',
         'throughput',
+        '(1/s)',
         'error',
         'speedup',
     ]
@@ -190,7 +191,7 @@ def test_compared_columns(capsys):
         compare_by='backend', vary_by='n', sort_by='n', order_by='backend', speedup_vs='jax_raw'
     )
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[1] == ['n', 'broken', 'jax_raw', 'numba']
+    assert lines[1] == ['n', 'broken', '(ms)', 'jax_raw', '(ms)', 'numba', '(ms)']
     assert lines[3] == ['9', 'nan', '(-)', '1.5', '*', '(1.00x)', '3', '(0.50x)']
     assert lines[4] == ['10', '-', '4', '(1.00x)', '2', '*', '(2.00x)']
 

@@ -96,7 +96,8 @@ def _plain(rows: list[Row], best: set[int], speedup_vs: str | None) -> Lines:
     spread = [name for row in rows for name in row if name not in (*_COLUMNS, 'success')]
     names = [*_COLUMNS[:3], *dict.fromkeys(spread), *_COLUMNS[3:]]
     names = [name for name in names if any(row.get(name) is not None for row in rows)]
-    lines = [[*names, *(['speedup'] if speedup_vs else [])]]
+    titles = [f'{name} (1/s)' if name == 'throughput' else name for name in names]
+    lines = [[*titles, *(['speedup'] if speedup_vs else [])]]
     base = {row['label']: row['mean_ms'] for row in rows if row['backend'] == speedup_vs}
     for row in rows:
         cells = [_say(row.get(name)) for name in names]
@@ -120,7 +121,7 @@ def _pivot(
     table: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         table.setdefault(_said(row, vary_by), {})[_say(row.get(compare_by))] = row
-    lines = [[*vary_by, *columns]]
+    lines = [[*vary_by, *(f'{column} (ms)' for column in columns)]]
     for values, cells in table.items():
         base = cells.get(speedup_vs or '', {}).get('mean_ms')
         line = list(values)

@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import math
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -21,57 +20,13 @@ from brainevent.demo.celegans import CElegans
 from brainevent.demo.networks import COBA, CUBA, BalancedNetwork
 from brainevent.demo.run import Network, Result, progress_bar, simulate
 
-__all__ = ['add_arguments', 'run']
+__all__ = ['run']
 
 NETWORKS: dict[str, type[BalancedNetwork] | type[CElegans]] = {
     'coba': COBA,
     'cuba': CUBA,
     'celegans': CElegans,
 }
-UNITS_MS = {'us': 1e-3, 'ms': 1.0, 's': 1e3, 'min': 6e4}
-LONGEST_MS = 3.6e6
-FEWEST = 100
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-    """
-    parser.add_argument(
-        'network',
-        nargs='?',
-        default='coba',
-        choices=sorted(NETWORKS),
-        help='coba or cuba: the balanced networks of Brette et al. 2007; celegans: a spiking '
-        'sketch on the connectome of C. elegans (default: coba)',
-    )
-    parser.add_argument(
-        '--neurons',
-        type=_neurons,
-        metavar='N',
-        help='size of coba and cuba (default: 4000)',
-    )
-    parser.add_argument(
-        '--duration',
-        type=_duration,
-        default=1000.0,
-        metavar='TIME',
-        help='model time with its unit, such as 500ms or 2s (default: 1s)',
-    )
-    parser.add_argument(
-        '--seed', type=_seed, default=0, metavar='N', help='of connections and initial state'
-    )
-    parser.add_argument(
-        '--out',
-        type=_picture,
-        metavar='FILE',
-        help='where to save the raster, as .png, .pdf or .svg (default: NETWORK.png)',
-    )
-    parser.add_argument('--no-plot', action='store_true', help='save no raster')
-    parser.add_argument('--backend', metavar='NAME', help='such as numba, jax_raw, cuda_raw')
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : argparse.Namespace
-        Of a parser with :func:`add_arguments`.
+        The parsed arguments.
 
     Returns
     -------
@@ -105,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
         result = simulate(network, milliseconds=args.duration, seed=args.seed, progress=bar)
     print(report(result))
     if out is not None:
-        print(f'raster            {raster.draw_raster(result, out)}')
+        shown = '; '.join([str(raster.draw_raster(result, out)), *raster.left_out(result)])
+        print(f'raster            {shown}')
     return 0
 
 
@@ -133,9 +89,16 @@ def report(result: Result) -> str:
         'synaptic events': f'{result.synaptic_events / model:,.0f} per second of model time, '
         f'{result.synaptic_events / wall:,.0f} per second',
         'wall time': f'{wall:.3f} s, {wall / result.steps * 1e6:.1f} us a step, '
-        f'{model / wall:.2f} times real time (and {result.compile_seconds:.1f} s to compile)',
+        f'{_against_real_time(model / wall)} (and {result.compile_seconds:.1f} s to compile)',
     }
     return '\n'.join(f'{title:<17} {text}' for title, text in lines.items())
+
+
+def _against_real_time(ratio: float) -> str:
+    """State how model time goes by, for seconds of it in each second."""
+    if ratio >= 1:
+        return f'{ratio:.2f} times faster than real time'
+    return f'{1 / ratio:.2f} times slower than real time'
 
 
 def _build(args: argparse.Namespace) -> Network:
@@ -192,50 +155,3 @@ def _memory() -> float:
 
 def _refuse(message: str) -> NoReturn:
     raise argparse.ArgumentError(None, message)
-
-
-def _neurons(text: str) -> int:
-    return _integer(text, FEWEST)
-
-
-def _seed(text: str) -> int:
-    return _integer(text, 0)
-
-
-def _integer(text: str, least: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise argparse.ArgumentTypeError(f'expected an integer of at least {least}, got {text!r}')
-    return number
-
-
-def _duration(text: str) -> float:
-    """Read a time with its unit, in ms."""
-    found = re.fullmatch(r'\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([a-z]+)\s*', text)
-    if found is None or found[2] not in UNITS_MS:
-        raise argparse.ArgumentTypeError(
-            f'expected a time in {", ".join(UNITS_MS)}, such as 500ms, got {text!r}'
-        )
-    duration = float(found[1]) * UNITS_MS[found[2]]
-    shortest = float(COBA.dt / ms)
-    if not shortest <= duration <= LONGEST_MS:
-        raise argparse.ArgumentTypeError(
-            f'expected at least one step ({shortest:g}ms) and at most an hour, got {text!r}'
-        )
-    return duration
-
-
-def _picture(text: str) -> Path:
-    path = Path(text).expanduser()
-    if path.suffix.lower() not in raster.FORMATS:
-        raise argparse.ArgumentTypeError(
-            f'expected a file that ends in {", ".join(raster.FORMATS)}, got {text!r}'
-        )
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f'{text!r} is a folder')
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f'there is no folder {str(path.parent)!r}')
-    return path

@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from brainevent._cli import main
 from brainevent.demo import command, raster
-from brainevent.demo.command import _duration
+from brainevent_cli import _duration, main
 
 SHORT = ('--duration', '5ms', '--neurons', '200')
 
@@ -26,7 +25,7 @@ def test_report_has_rates_events_and_time(name, capsys):
     assert out.startswith(f'{name.upper()}: 200 neurons, 16,000 synapses, 5 ms in steps of 0.1 ms')
     for word in ('firing rate (Hz)  excitatory', 'ISI CV', 'synaptic events', 'us a step'):
         assert word in out
-    assert '50/50' in err
+    assert '50/50' in err and err.startswith('compiling ...')
 
 
 def test_backend_can_be_chosen(capsys):
@@ -115,3 +114,15 @@ def test_asking_for_a_raster_without_matplotlib_is_refused(tmp_path, capsys, mon
 )
 def test_durations_are_read_with_their_unit(text, milliseconds):
     assert _duration(text) == pytest.approx(milliseconds)
+
+
+@pytest.mark.parametrize(
+    ('ratio', 'text'),
+    [
+        (2.71, '2.71 times faster than real time'),
+        (0.25, '4.00 times slower than real time'),
+        (1.0, '1.00 times faster than real time'),
+    ],
+)
+def test_speed_is_faster_or_slower(ratio, text):
+    assert command._against_real_time(ratio) == text

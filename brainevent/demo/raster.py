@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,8 @@ from brainunit import ms
 
 from brainevent.demo.run import Result
 
-__all__ = ['FORMATS', 'draw_raster', 'why_no_pictures']
+__all__ = ['draw_raster', 'left_out', 'why_no_pictures']
 
-FORMATS = ('.png', '.pdf', '.svg')
 WINDOW_MS = 1000.0
 BIN_MS = 5.0
 COLOURS = ('#2b5c8a', '#c8553d', '#3f7d58', '#8a6f2b', '#6b4c8a', '#444444')
@@ -29,8 +29,40 @@ def why_no_pictures() -> str | None:
     return None
 
 
+def left_out(result: Result) -> list[str]:
+    """List what a raster does not show of a run: neurons that were not recorded, earlier times.
+
+    Parameters
+    ----------
+    result : Result
+        Of :func:`simulate`.
+
+    Returns
+    -------
+    list of str
+        A phrase for each; empty if everything is shown.
+    """
+    phrases = []
+    if result.stride > 1:
+        neurons = result.network.neurons
+        recorded = len(range(0, neurons, result.stride))
+        phrases.append(f'{recorded:,} of {neurons:,} {result.network.members} are shown')
+    begin, end = _window(result)
+    if begin > 0:
+        phrases.append(f'the last {(end - begin) / 1e3:g} s of {end / 1e3:g} s are shown')
+    return phrases
+
+
+def _window(result: Result) -> tuple[float, float]:
+    """Give first and last moment that are drawn, in ms."""
+    end = result.steps * float(result.network.dt / ms)
+    return max(0.0, end - WINDOW_MS), end
+
+
 def draw_raster(result: Result, path: str | os.PathLike[str]) -> Path:
     """Save a raster of the last second of a run, with the firing rates below it.
+
+    What it leaves out (see :func:`left_out`) stands in its title.
 
     Parameters
     ----------
@@ -46,8 +78,7 @@ def draw_raster(result: Result, path: str | os.PathLike[str]) -> Path:
     """
     network, path = result.network, Path(path)
     dt = float(network.dt / ms)
-    end = result.steps * dt
-    begin = max(0.0, end - WINDOW_MS)
+    begin, end = _window(result)
     times = (result.times + 1) * dt
     late = times > begin
     times, ids = times[late], result.ids[late]
@@ -55,7 +86,9 @@ def draw_raster(result: Result, path: str | os.PathLike[str]) -> Path:
     figure = _figure_class()(figsize=(10, 6.5), layout='constrained')
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     bins = np.linspace(begin, end, max(2, round((end - begin) / BIN_MS) + 1))
-    for (name, members), colour in zip(network.populations.items(), COLOURS, strict=False):
+    for (name, members), colour in zip(
+        network.populations.items(), itertools.cycle(COLOURS), strict=False
+    ):
         mine = (ids >= members.start) & (ids < members.stop)
         rows = top.scatter(times[mine], ids[mine], s=_dot(times.size), c=colour, linewidths=0)
         rows.set_rasterized(True)
@@ -70,7 +103,7 @@ def draw_raster(result: Result, path: str | os.PathLike[str]) -> Path:
 
     top.set_title(_title(result), loc='left', fontsize=11)
     top.set_ylabel(network.members)
-    top.set_ylim(max(members.stop for members in network.populations.values()), 0)
+    top.set_ylim(network.neurons, 0)
     bottom.set_ylabel('rate (Hz)')
     bottom.set_xlabel('time (ms)')
     bottom.set_xlim(begin, end)
@@ -84,7 +117,8 @@ def draw_raster(result: Result, path: str | os.PathLike[str]) -> Path:
 def _title(result: Result) -> str:
     network = result.network
     rates = ', '.join(f'{name} {result.rate(name):.1f} Hz' for name in network.populations)
-    return f'{network.name}, {network.neurons:,} {network.members}: {rates}'
+    title = f'{network.name}, {network.neurons:,} {network.members}: {rates}'
+    return '\n'.join(filter(None, (title, '; '.join(left_out(result)))))
 
 
 def _dot(spikes: int) -> float:

@@ -10,20 +10,21 @@ import pytest
 
 from brainevent.demo.celegans import CElegans
 from brainevent.demo.networks import CUBA
-from brainevent.demo.raster import draw_raster, why_no_pictures
+from brainevent.demo.raster import draw_raster, left_out, why_no_pictures
 from brainevent.demo.run import Result
 
 pytest.importorskip('matplotlib')
+from matplotlib.figure import Figure  # noqa: E402
 
 
-def result(times, ids, steps=200, network=None):
+def result(times, ids, steps=200, network=None, stride=1):
     return Result(
         network=network or CUBA.draw(100),
         steps=steps,
         counts=np.bincount(ids, minlength=500),
         times=np.asarray(times, int),
         ids=np.asarray(ids, int),
-        stride=1,
+        stride=stride,
         compile_seconds=0.0,
         run_seconds=1.0,
     )
@@ -65,3 +66,33 @@ def test_drawing_needs_no_home(tmp_path):
     run = [sys.executable, '-c', code]
     subprocess.run(run, env=clean | {'HOME': '/dev/null/home'}, check=True, capture_output=True)
     assert (tmp_path / 'x.png').exists()
+
+
+@pytest.mark.parametrize(
+    ('steps', 'stride', 'phrases'),
+    [
+        (10_000, 1, []),
+        (200, 3, ['34 of 100 neurons are shown']),
+        (25_000, 1, ['the last 1 s of 2.5 s are shown']),
+        (25_000, 2, ['50 of 100 neurons are shown', 'the last 1 s of 2.5 s are shown']),
+    ],
+)
+def test_what_is_left_out_stands_in_the_title(tmp_path, steps, stride, phrases):
+    run = result([3], [0], steps, stride=stride)
+    assert left_out(run) == phrases
+    text = draw_raster(run, tmp_path / 'x.svg').read_text()
+    assert all(phrase in text for phrase in phrases)
+    assert phrases or 'are shown' not in text
+
+
+@pytest.mark.parametrize('network', [CUBA.draw(100), CElegans.draw()])
+def test_the_axis_covers_all_cells(tmp_path, monkeypatch, network):
+    figures = []
+
+    def figure(*args, **kwargs):
+        figures.append(Figure(*args, **kwargs))
+        return figures[0]
+
+    monkeypatch.setattr('brainevent.demo.raster._figure_class', lambda: figure)
+    draw_raster(result([3], [0], network=network), tmp_path / 'x.png')
+    assert figures[0].axes[0].get_ylim() == (network.neurons, 0)

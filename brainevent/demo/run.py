@@ -156,7 +156,7 @@ def simulate(
     record : int
         Record single spikes of about so many neurons, evenly spread; the spikes of all are counted.
     progress : callable
-        Told after each chunk how many steps were made in it.
+        Called with 0 once everything is compiled, and after each chunk with its steps.
 
     Returns
     -------
@@ -181,6 +181,7 @@ def simulate(
     }
     compile_seconds = time.perf_counter() - start
 
+    progress(0)
     run_seconds, done, times, ids = 0.0, 0, [], []
     for length in lengths:
         start = time.perf_counter()
@@ -221,7 +222,7 @@ def _milliseconds(duration: Any) -> float:
 
 @contextlib.contextmanager
 def progress_bar(steps: int) -> Iterator[Callable[[int], Any]]:
-    """Show on standard error how far a run is.
+    """Show on standard error that a run is being compiled, and then how far it is.
 
     Parameters
     ----------
@@ -231,20 +232,37 @@ def progress_bar(steps: int) -> Iterator[Callable[[int], Any]]:
     Yields
     ------
     callable
-        To be told how many further steps were made.
+        To be called with 0 when steps begin, and then with how many further ones were made. The
+        clock starts at the first call, so that the time left is that of the steps.
     """
+    bars: list[Any] = []
+
+    def update(done: int) -> None:
+        if not bars:
+            print('\r', end='', file=sys.stderr)  # the bar takes the place of `compiling`
+            bars.append(_bar(steps))
+        bars[0].update(done)
+
+    print('compiling ...', end='', file=sys.stderr, flush=True)
+    try:
+        yield update
+    finally:
+        for bar in bars:
+            bar.close()
+        if not bars:
+            print(file=sys.stderr)
+
+
+def _bar(steps: int) -> Any:
     try:
         from tqdm import tqdm
     except ImportError:
-        yield _PlainBar(steps).update
-        print(file=sys.stderr)
-        return
-    with tqdm(total=steps, unit='step', file=sys.stderr) as bar:
-        yield bar.update
+        return _PlainBar(steps)
+    return tqdm(total=steps, unit='step', file=sys.stderr)
 
 
 class _PlainBar:
-    """The bar of those who have no tqdm."""
+    """The bar where tqdm is not installed."""
 
     width = 40
 
@@ -257,3 +275,7 @@ class _PlainBar:
         filled = self.width * self.done // self.steps
         bar = '#' * filled + '-' * (self.width - filled)
         print(f'\r[{bar}] {self.done}/{self.steps} steps', end='', file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End the line."""
+        print(file=sys.stderr)

@@ -79,7 +79,7 @@ def test_progress_is_told_in_chunks():
     told = []
     network = Metronomes(jnp.asarray(PERIODS))
     simulate(network, milliseconds=250.0, progress=told.append)
-    assert told == [1000, 1000, 500]
+    assert told == [0, 1000, 1000, 500]
 
 
 def trains(*times):
@@ -105,7 +105,25 @@ def test_cv_of_nothing_is_nan():
 def test_bar_without_tqdm_goes_to_standard_error(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, 'tqdm', None)
     with progress_bar(200) as told:
+        told(0)
         told(50)
         told(150)
     out, err = capsys.readouterr()
     assert out == '' and '50/200' in err and err.endswith(f'[{"#" * 40}] 200/200 steps\n')
+
+
+def test_compilation_is_not_work_of_the_bar(capsys):
+    pytest.importorskip('tqdm')
+    with progress_bar(200) as told:
+        before = capsys.readouterr().err
+        told(0)
+        began = capsys.readouterr().err
+        told(200)
+    assert before == 'compiling ...' and began.lstrip('\r').startswith('  0%')
+    assert '200/200' in capsys.readouterr().err
+
+
+def test_a_run_that_does_not_compile_has_no_bar(capsys):
+    with pytest.raises(ValueError), progress_bar(200):
+        raise ValueError
+    assert capsys.readouterr().err == 'compiling ...\n'
