@@ -33,6 +33,7 @@ from brainevent._error import (
     explain,
     listed,
 )
+from brainevent._keywords import also_named
 
 __all__ = [
     'clear_backends',
@@ -369,17 +370,18 @@ def cpu_threads() -> int:
     return _now.num_threads or os.cpu_count() or 1
 
 
-def set_lfsr_algorithm(name: str) -> None:
+@also_named(name='algorithm')
+def set_lfsr_algorithm(algorithm: str) -> None:
     """Choose the generator behind `PallasLFSRRNG`.
 
     Parameters
     ----------
-    name : {'lfsr88', 'lfsr113', 'lfsr128'}
+    algorithm : {'lfsr88', 'lfsr113', 'lfsr128'}
 
     Raises
     ------
     OptionError
-        If the name is not one of these (also a ``ValueError``).
+        If the algorithm is not one of these (also a ``ValueError``).
 
     Examples
     --------
@@ -387,14 +389,14 @@ def set_lfsr_algorithm(name: str) -> None:
     >>> config.set_lfsr_algorithm('lfsr88')
     """
     expect(
-        name in LFSR_ALGORITHMS,
+        algorithm in LFSR_ALGORITHMS,
         OptionError,
         'set_lfsr_algorithm',
-        f'unknown algorithm {name!r}.',
+        f'unknown algorithm {algorithm!r}.',
         expected=lambda: 'one of ' + listed(LFSR_ALGORITHMS),
-        got=repr(name),
+        got=repr(algorithm),
     )
-    _now.lfsr = name
+    _now.lfsr = algorithm
 
 
 def get_lfsr_algorithm() -> str:
@@ -450,7 +452,7 @@ def get_prefer_system_nvcc() -> bool | None:
     return _now.system_nvcc
 
 
-def set_compute_capability(value: str | Iterable[str] | None) -> None:
+def set_compute_capability(value: str | Iterable[str] | None = None) -> None:
     """Fix the GPU architectures that CUDA kernels are compiled for.
 
     Parameters

@@ -34,7 +34,17 @@ SIGNATURES = {
     'precompute_weight_indices=False',
     'CSR.update_on_pre': 'self, pre_spike, post_trace, w_min=None, w_max=None',
     'CSR.update_on_post': 'self, pre_trace, post_spike, w_min=None, w_max=None',
-    'CSR.dt2t': 'self, y, w',
+    'CSR.dt2t': 'self, y_dim_arr, w_dim_arr',
+    'CSR.dt2t_transposed': 'self, y_dim_arr, w_dim_arr',
+    'CSR.yw_to_w': 'self, y_dim_arr, w_dim_arr',
+    'CSR.diag_add': 'self, other',
+    'CSR.tree_unflatten': 'aux_data, children',
+    'JITCScalarR.dt2t': 'self, y_dim_arr, w_dim_arr',
+    'BinaryArray.tree_unflatten': 'aux_data, flat_contents',
+    'BitPackedBinary.dot': 'self, oc',
+    'config.set_lfsr_algorithm': 'algorithm',
+    'jaxinfo_to_warpinfo': 'jax_info',
+    'XLACustomKernel.def_batching_rule': 'self, fun',
     'CSR.solve': 'self, b, tol=1e-6, reorder=1',
     'csrmv': f'{ROWS}, v, {TURNED}',
     'csrmm': f'{ROWS}, B, {TURNED}',
@@ -82,7 +92,7 @@ SIGNATURES = {
     'coo_to_csc_index': 'pre_ids, indices, *, shape',
     'coo2csr': 'row_ids, col_ids, *, shape',
     'csr_to_coo_index': 'indptr, indices',
-    'csr_to_csc_index': "indptr, indices, *, shape, include_perm=True, method='coo', "
+    'csr_to_csc_index': "csr_indptr, csr_indices, *, shape, include_perm=True, method='coo', "
     'column_block_size=4096',
     'PallasLFSR88RNG': 'seed',
     'PallasLFSR88RNG.randn': 'self, epsilon=1e-10',
@@ -153,3 +163,18 @@ def test_a_call_still_binds(name):
             assert default == parameter.default, parameter.name
     needed = {p.name for p in present.values() if p.default is p.empty and p.kind < p.VAR_KEYWORD}
     assert needed - {p.name for p in present.values() if p.kind is p.VAR_POSITIONAL} <= set(wanted)
+
+
+def test_shorter_keywords_of_this_code_stay_accepted():
+    A = be.CSR(([1.0, 2.0, 3.0], [0, 2, 1], [0, 2, 3]), shape=(2, 3))
+    assert A.dt2t(y=[10.0, 100.0], w=A.data).tolist() == [10.0, 20.0, 300.0]
+    assert A.dt2t(y_dim_arr=[10.0, 100.0], w_dim_arr=A.data).tolist() == [10.0, 20.0, 300.0]
+    both = (
+        {'indptr': A.indptr, 'indices': A.indices},
+        {'csr_indptr': A.indptr, 'csr_indices': A.indices},
+    )
+    for names in both:
+        assert be.csr_to_csc_index(**names, shape=A.shape)[1].tolist() == [0, 1, 0]
+    with pytest.raises(TypeError, match='which are one'):
+        A.dt2t(y=1, y_dim_arr=2, w=A.data)
+    be.config.set_compute_capability()

@@ -28,6 +28,7 @@ from brainevent._error import (
     explain,
     listed,
 )
+from brainevent._keywords import also_named
 from brainevent._op import registry, rules
 from brainevent._op.backends import get_backend_record
 from brainevent._op.benchmark import BenchmarkResult, run_benchmark
@@ -451,29 +452,32 @@ class XLACustomKernel:
 
         return run
 
-    def def_jvp_rule(self, fn: Rule) -> None:
-        """Register a raw forward rule ``fn(primals, tangents, **params)``.
+    @also_named(fn='fun')
+    def def_jvp_rule(self, fun: Rule) -> None:
+        """Register a raw forward rule ``fun(primals, tangents, **params)``.
 
         It returns the results and their tangents. Tangents may be symbolic zeros.
         """
-        _compat.set_jvp(self.primitive, self.within_scope(fn))
+        _compat.set_jvp(self.primitive, self.within_scope(fun))
 
     def def_jvp_rule2(self, *jvp_rules: Rule | None) -> None:
         """Register one forward rule for each input; see `defjvp`."""
         rules.defjvp(self, *jvp_rules)
 
-    def def_transpose_rule(self, fn: Rule) -> None:
-        """Register a transpose rule ``fn(cotangents, *operands, **params)``.
+    @also_named(fn='fun')
+    def def_transpose_rule(self, fun: Rule) -> None:
+        """Register a transpose rule ``fun(cotangents, *operands, **params)``.
 
         It returns one cotangent for each operand, None for those without. Cotangents are arrays;
         operands whose cotangent is wanted are undefined primals.
         """
-        rule = rules.transposed(self.name, self.within_scope(fn))
+        rule = rules.transposed(self.name, self.within_scope(fun))
         _compat.set_transpose(self.primitive, rule)
 
-    def def_batching_rule(self, fn: Rule) -> None:
-        """Register a batching rule ``fn(args, axes, **params)`` returning results and axes."""
-        _compat.set_batching(self.primitive, self.within_scope(fn))
+    @also_named(fn='fun')
+    def def_batching_rule(self, fun: Rule) -> None:
+        """Register a batching rule ``fun(args, axes, **params)`` returning results and axes."""
+        _compat.set_batching(self.primitive, self.within_scope(fun))
 
     def register_general_batching(self) -> None:
         """Batch by running one element after the other; see `general_batching_rule`."""

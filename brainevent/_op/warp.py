@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from brainevent._error import DtypeError, ShapeError, expect, explain
+from brainevent._keywords import also_named
 
 __all__ = ['jaxinfo_to_warpinfo', 'jaxtype_to_warptype']
 
@@ -55,12 +56,13 @@ def jaxtype_to_warptype(dtype: Any) -> Any:
     return getattr(warp, name)
 
 
-def jaxinfo_to_warpinfo(struct: Any) -> Any:
+@also_named(struct='jax_info')
+def jaxinfo_to_warpinfo(jax_info: Any) -> Any:
     """Return the type of a warp array with the dtype and number of axes of a JAX one.
 
     Parameters
     ----------
-    struct : jax.ShapeDtypeStruct or Array
+    jax_info : jax.ShapeDtypeStruct or Array
 
     Returns
     -------
@@ -76,15 +78,15 @@ def jaxinfo_to_warpinfo(struct: Any) -> Any:
     """
     warp = _warp('jaxinfo_to_warpinfo')
     expect(
-        len(struct.shape) > 0,
+        len(jax_info.shape) > 0,
         ShapeError,
         'jaxinfo_to_warpinfo',
         'a scalar is no array to warp.',
         expected='at least one axis',
-        got=lambda: f'shape {struct.shape}',
+        got=lambda: f'shape {jax_info.shape}',
         remedy='reshape it to one element',
     )
-    return warp.array(dtype=jaxtype_to_warptype(struct.dtype), ndim=len(struct.shape))
+    return warp.array(dtype=jaxtype_to_warptype(jax_info.dtype), ndim=len(jax_info.shape))
 
 
 def _warp(where: str) -> Any:
