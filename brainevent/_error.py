@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TextIO
 
+import brainunit as u
 import jax
 
 __all__ = [
@@ -76,8 +77,13 @@ class IndexRangeError(BrainEventError, ValueError, IndexError):
     """An index points outside the matrix."""
 
 
-class UnitError(BrainEventError, TypeError):
+class UnitError(BrainEventError, TypeError, u.UnitMismatchError):  # type: ignore[misc]
     """Physical units are missing, unwanted, or do not match."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        # what a handler of brainunit reads; the units stand in the message
+        self.desc, self.units = message, ()
 
 
 class OptionError(BrainEventError, ValueError):

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import difflib
+import importlib.util
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from brainevent._error import explain
@@ -69,6 +72,9 @@ def lookup(name: str, names: Mapping[str, Any]) -> Any:
     ------
     AttributeError
         If it is none, or one that is gone; then with advice.
+    ImportError
+        The same, if ``from brainevent import name`` is at work, which hides an AttributeError
+        behind a text of its own.
     """
     renamed = RENAMED.get(name)
     if renamed is not None and renamed.name in names:
@@ -76,15 +82,37 @@ def lookup(name: str, names: Mapping[str, Any]) -> Any:
             text = f'brainevent.{name} is now {renamed.name}, and differs: {renamed.differs}'
             warnings.warn(text, DeprecationWarning, stacklevel=3)
         return names[renamed.name]
+    text = _advice(name, names)
+    importer = sys._getframe(2).f_code.co_name  # under lookup and the `__getattr__` of the module
+    if text is not None and importer == '_handle_fromlist' and not _is_module(name):
+        raise ImportError(text, name=f'brainevent.{name}')
+    plain = f"module 'brainevent' has no attribute {name!r}"
+    raise AttributeError(text or plain, name=name)
+
+
+def _advice(name: str, names: Mapping[str, Any]) -> str | None:
+    """Return what is known about a name that does not exist."""
     if name in GONE:
-        raise AttributeError(
-            explain(
-                'brainevent',
-                f'there is no `{name}` any more.',
-                expected='a name of `dir(brainevent)`',
-                got=name,
-                remedy=f'use {GONE[name]}',
-            ),
-            name=name,
+        return explain(
+            'brainevent',
+            f'there is no `{name}` any more.',
+            expected='a name of `dir(brainevent)`',
+            got=name,
+            remedy=f'use {GONE[name]}',
         )
-    raise AttributeError(f"module 'brainevent' has no attribute {name!r}", name=name)
+    near = [] if name.startswith('_') else _near(name, names['__all__'])
+    if not near:
+        return None
+    return f"module 'brainevent' has no attribute {name!r}; did you mean {near[0]!r}?"
+
+
+def _near(name: str, candidates: Sequence[str]) -> list[str]:
+    """Return the name that was probably meant, in a list; empty if none is near."""
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    found = difflib.get_close_matches(name.lower(), by_lower, 1, 0.75)
+    return [by_lower[lower] for lower in found]
+
+
+def _is_module(name: str) -> bool:
+    """Return whether an import finds a module of the package; it looks for one last."""
+    return importlib.util.find_spec(f'brainevent.{name}') is not None

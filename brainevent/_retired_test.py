@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of earlier releases resolve, or say what to use instead."""
 
+import sys
 import warnings
 
 import pytest
@@ -16,8 +17,9 @@ def test_a_name_that_is_gone_gives_advice(name):
     assert f'there is no `{name}` any more' in str(caught.value)
     assert f'remedy:   use {_retired.GONE[name]}' in str(caught.value)
     assert not hasattr(be, name)
-    with pytest.raises(ImportError):
+    with pytest.raises(ImportError) as caught:
         exec(f'from brainevent import {name}')
+    assert f'remedy:   use {_retired.GONE[name]}' in str(caught.value)
 
 
 def test_no_name_is_both_gone_and_there():
@@ -70,3 +72,33 @@ def test_dir_lists_what_can_be_used():
     assert all(hasattr(be, name) for name in listed)
     assert not [name for name in listed if name[0] == '_' and name[:2] != '__']
     assert not set(listed) & (set(_retired.GONE) | set(_retired.RENAMED))
+
+
+@pytest.mark.parametrize(
+    ('name', 'meant'),
+    [
+        ('BinaryArry', 'BinaryArray'),
+        ('csr', 'CSR'),
+        ('binary_csr_mv', 'binary_csrmv'),
+        ('FixedNumPerPres', 'FixedNumPerPre'),
+        ('set_backends', 'set_backend'),
+    ],
+)
+def test_a_misspelt_name_is_corrected(name, meant):
+    text = f"module 'brainevent' has no attribute {name!r}; did you mean {meant!r}?"
+    with pytest.raises(AttributeError) as caught:
+        getattr(be, name)
+    assert str(caught.value) == text
+    with pytest.raises(ImportError) as caught:
+        exec(f'from brainevent import {name}')
+    assert str(caught.value) == text
+    assert getattr(be, name, None) is None
+
+
+def test_modules_of_the_package_are_imported_though_they_resemble_a_name(monkeypatch):
+    monkeypatch.setattr(_retired, '_near', lambda name, candidates: ['CSR'])
+    monkeypatch.delitem(be.__dict__, 'extend', raising=False)
+    monkeypatch.delitem(sys.modules, 'brainevent.extend', raising=False)
+    from brainevent import extend
+
+    assert extend.__name__ == 'brainevent.extend'

@@ -87,6 +87,10 @@ def on_host(where: str, name: str, x: Any) -> np.ndarray[Any, Any]:
             and 'use `x.to_numpy()` if its columns are those of a matrix; columns of an edge '
             'table are arguments of `COO`'
         )
+        or (
+            hasattr(x, 'toarray')
+            and 'take a sparse matrix over with `fromscipy`, or make it dense with `x.toarray()`'
+        )
         or None,
     )
     if array.dtype in _LONG:

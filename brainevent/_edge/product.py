@@ -30,6 +30,7 @@ from brainevent._edge.doors import Door, raise_level
 from brainevent._edge.event import Event
 from brainevent._edge.layout import Layout
 from brainevent._edge.listed import Listed
+from brainevent._edge.misfit import check_input
 from brainevent._edge.operands import (
     as_array,
     check_spike_unit,
@@ -142,7 +143,7 @@ class Products(Door):
         backend : str, optional
             Demand a backend.
         checked : bool
-            The structure has been checked before.
+            The structure has been checked before, by a matrix.
         active : sequence of Array
             Ids and number of the active elements of binary events, or of the rows of a batch in
             columns that have any, if somebody has listed them; see `brainevent._edge.listed`.
@@ -161,14 +162,20 @@ class Products(Door):
         spec = Spec(self.layout, self.weight, shape, bool(transpose), event, rows)
         if not checked:
             check_structure(where, self.layout, arrays, shape)
-        self._check_operands(where, data, arrays, value, spec)
+        self._check_operands(where, data, arrays, value, spec, checked)
         listed = tuple(active) if event is Event.BINARY and not rows else ()
         traced = any(map(is_tracer, (*data, *arrays, *listed, value)))
         run = (self._traced if traced else self._compiled)(spec, backend)
         return with_unit(run(tuple(data), tuple(arrays), value, listed), units[0], x_unit)
 
     def _check_operands(
-        self, where: str, data: Sequence[Array], arrays: Sequence[Array], x: Array, spec: Spec
+        self,
+        where: str,
+        data: Sequence[Array],
+        arrays: Sequence[Array],
+        x: Array,
+        spec: Spec,
+        by_matrix: bool,
     ) -> None:
         count = self.layout.count(tuple(arrays), spec.shape)
         for p in data if self.weight.name == 'stored' else ():
@@ -181,22 +188,7 @@ class Products(Door):
                 got=lambda p=p: f'shape {p.shape}',
                 remedy='give one weight for all connections or one for each',
             )
-        rank = x.ndim
-        length = x.shape[-1 if spec.rows else 0] if rank in (1, 2) else -1
-        expect(
-            length == spec.extents[1],
-            ShapeError,
-            where,
-            'the input does not fit `shape`.',
-            expected=lambda: (
-                f'{spec.extents[1]} entries, because transpose={spec.transpose} and '
-                f'shape={spec.shape}, in one axis, or two: '
-                + ('(batch, entries)' if spec.rows else '(entries, batch)')
-            ),
-            got=lambda: f'shape {x.shape}',
-            remedy='pass transpose=True, or an input with one entry for each '
-            + ('row' if spec.transpose else 'column'),
-        )
+        check_input(where, x, spec, by_matrix)
         expect(
             spec.event is not Event.BINARY or x.dtype.kind != 'c',
             DtypeError,

@@ -131,6 +131,7 @@ class Updates(Door):
         Array or Quantity
             In the shape and unit of ``data``.
         """
+        _check_trace(where, trace)
         number, unit = split_unit(data)
         number = as_array(where, 'weight', number)
         spec = Spec(self.products.layout, self.products.weight, shape, transpose, Event.BINARY)
@@ -266,6 +267,19 @@ class Updates(Door):
         arrays, (x, y, *bounds) = rest[: spec.edges], rest[spec.edges :]
         up = spec.but(levels=spec.levels + 1)
         return [self.bind(w, arrays, x, y, up, backend, *bounds)], [0]
+
+
+def _check_trace(where: str, trace: Any) -> None:
+    expect(
+        unwrap(trace)[1] is not Event.BINARY,
+        OptionError,
+        where,
+        'the trace is an event array.',
+        expected='spikes and trace in their places',
+        got=lambda: f'{type(trace).__name__} as the trace',
+        remedy='the order is (pre_spike, post_trace) in updates on pre, and '
+        '(pre_trace, post_spike) in updates on post',
+    )
 
 
 def _core(x: Array, spec: Spec) -> int:

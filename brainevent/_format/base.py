@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brainevent import config
 from brainevent._edge import Products, unwrap
 from brainevent._edge.event import active_list
 from brainevent._edge.intake import is_array_like
@@ -20,7 +21,6 @@ from brainevent._edge.mirror import mirror
 from brainevent._edge.operands import (
     as_array,
     as_index,
-    check_shape,
     check_structure,
     split_unit,
     with_unit,
@@ -36,6 +36,8 @@ from brainevent._error import (
 )
 from brainevent._format.algebra import Algebra
 from brainevent._format.bridge import FORMATS, Bridge
+from brainevent._format.buffers import Buffers
+from brainevent._format.given import own_shape, refuse_sparse
 from brainevent._format.indexing import Indexing
 from brainevent._format.leaves import check_leaves
 from brainevent._format.numpy_protocol import NumpyProtocol
@@ -49,7 +51,7 @@ from brainevent._typing import Array
 __all__ = ['DataRepresentation', 'Matrix', 'StoredMatrix']
 
 
-class DataRepresentation(u.sparse.SparseMatrix):  # type: ignore[misc]
+class DataRepresentation(Buffers, u.sparse.SparseMatrix):  # type: ignore[misc]
     """Common base of everything that stands for a matrix.
 
     Parameters
@@ -72,34 +74,6 @@ class DataRepresentation(u.sparse.SparseMatrix):  # type: ignore[misc]
     def __init__(self, args: Any = (), *, shape: Sequence[int], buffers: Any = None) -> None:
         super().__init__(args, shape=shape)
         self.__dict__['_buffers'] = dict(buffers or {})
-
-    def register_buffer(self, name: str, value: Any = None) -> None:
-        """Carry a named value along with the representation."""
-        self._buffers[name] = value
-
-    def set_buffer(self, name: str, value: Any) -> None:
-        """Replace a named value.
-
-        Raises
-        ------
-        ValueError
-            If no buffer of that name was registered.
-        """
-        expect(
-            name in self._buffers,
-            ValueError,
-            'set_buffer',
-            'unknown buffer',
-            expected=lambda: f'one of {sorted(self._buffers)}',
-            got=repr(name),
-            remedy='register it first with register_buffer',
-        )
-        self._buffers[name] = value
-
-    @property
-    def buffers(self) -> dict[str, Any]:
-        """A copy of the named values."""
-        return dict(self._buffers)
 
     def _refuse(self, what: str) -> Any:
         raise UnsupportedOperationError(
@@ -239,18 +213,9 @@ class Matrix(Reductions, NumpyProtocol, DataRepresentation, abc.ABC):
 
     def _multiply(self, other: Any, left: bool) -> Any:
         where = f'x @ {type(self).__name__}' if left else f'{type(self).__name__} @ x'
-        if isinstance(other, (u.sparse.SparseMatrix, jax.experimental.sparse.JAXSparse)):
-            raise UnsupportedOperationError(
-                explain(
-                    where,
-                    'products of two sparse matrices are not offered.',
-                    expected='an array or an event array',
-                    got=type(other).__name__,
-                    remedy='make one of them dense with todense()',
-                )
-            )
         value, event = unwrap(other)
         if not isinstance(value, (jax.Array, u.Quantity)):
+            refuse_sparse(where, value)
             if not is_array_like(value):
                 return NotImplemented
             value = as_array(where, 'x', value)
@@ -302,21 +267,6 @@ def check_same_unit(where: str, old: Any, new: Any) -> None:
     )
 
 
-def unpacked(where: str, names: tuple[str, ...], given: Any) -> Sequence[Any]:
-    """Take apart the one tuple that a constructor may be given; an array is not unpacked."""
-    listed = isinstance(given, (tuple, list))
-    expect(
-        listed and len(given) == len(names),
-        DtypeError,
-        where,
-        'the arrays of the matrix are not complete.',
-        expected=f'{", ".join(names)}, or a tuple of them',
-        got=lambda: f'{type(given).__name__}' + (f' of {len(given)}' if listed else ''),
-        remedy=f'give all of them, or use {where}.fromdense for a dense array',
-    )
-    return given  # type: ignore[no-any-return]
-
-
 class StoredMatrix(Algebra, Bridge, Extremes, Indexing, Plasticity, Scaling, Solving, Matrix):
     """A matrix with stored weights: one for all entries, or one each.
 
@@ -349,7 +299,9 @@ class StoredMatrix(Algebra, Bridge, Extremes, Indexing, Plasticity, Scaling, Sol
         """Check and take over what a constructor was given."""
         where = type(self).__name__
         ids = [as_index(where, n, a) for n, a in zip(self.structure, structure, strict=True)]
-        self._set(shape=check_shape(where, shape), backend=backend, mirror=())
+        self._set(
+            shape=own_shape(where, shape), backend=config.check_demand(where, backend), mirror=()
+        )
         self._set(_buffers=dict(buffers or {}), **dict(zip(self.structure, ids, strict=True)))
         layout = self.products.layout
         if check:
@@ -514,11 +466,11 @@ class StoredMatrix(Algebra, Bridge, Extremes, Indexing, Plasticity, Scaling, Sol
         """Put a matrix together from whatever stands for its leaves."""
         fields = dict(zip(cls._leaf_names(), children, strict=True))
         fields.update(zip(cls.static, aux_data, strict=True))
-        return object.__new__(cls)._set(_buffers={}, **fields)
+        return object.__new__(cls)._set(**fields)
 
     @classmethod
     def _leaf_names(cls) -> tuple[str, ...]:
-        return ('data', *cls.structure, 'mirror')
+        return ('data', *cls.structure, 'mirror', '_buffers')
 
     # ---- dense views ----------------------------------------------------------------------------
 

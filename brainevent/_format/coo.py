@@ -8,10 +8,11 @@ import jax.numpy as jnp
 
 from brainevent._edge import Event
 from brainevent._error import OptionError, expect
-from brainevent._format.base import StoredMatrix, unpacked
+from brainevent._format.base import StoredMatrix
 from brainevent._format.convert import sorted_entries
 from brainevent._format.coordinates import COO_MIRROR_PRODUCTS, COO_PRODUCTS
 from brainevent._format.functions import multiply
+from brainevent._format.given import unpacked
 
 __all__ = [
     'COO',
@@ -100,7 +101,7 @@ class COO(StoredMatrix):
         col: Any = None,
         ptr: Any = None,
         *,
-        shape: Any,
+        shape: Any = None,
         rows_sorted: bool = False,
         cols_sorted: bool = False,
         backend: str | None = None,

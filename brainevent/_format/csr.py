@@ -9,10 +9,11 @@ import numpy as np
 from brainevent._edge import Event
 from brainevent._edge.operands import as_index
 from brainevent._error import OptionError, expect
-from brainevent._format.base import StoredMatrix, unpacked
+from brainevent._format.base import StoredMatrix
 from brainevent._format.compressed import CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
 from brainevent._format.convert import sorted_entries
 from brainevent._format.functions import multiply
+from brainevent._format.given import unpacked
 
 __all__ = [
     'CSC',
@@ -43,7 +44,7 @@ class _Compressed(StoredMatrix):
         indices: Any = None,
         indptr: Any = None,
         *,
-        shape: Any,
+        shape: Any = None,
         backend: str | None = None,
         buffers: Any = None,
         indptr_dtype: Any = 'auto',

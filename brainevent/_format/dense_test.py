@@ -153,7 +153,8 @@ def test_a_matrix_is_a_value():
     assert A.buffers == {'note': 1} and A.shape == (70, 150) and A.nse == 70 * 150
     assert A.with_mirror() is A
     B = jax.tree.map(lambda x: 2 * x, A)
-    assert type(B) is be.Dense and B.backend == 'numba' and len(jax.tree.leaves(A)) == 1
+    assert type(B) is be.Dense and B.backend == 'numba' and B.buffers == {'note': 2}
+    assert len(jax.tree.leaves(A)) == 2 and len(jax.tree.leaves(be.Dense(W))) == 1
     near(jax.jit(lambda m, s: s @ m)(B, be.BinaryArray(LEFT[0])), 2 * LEFT[0] @ W, atol=1e-4)
     near(be.Dense.fromdense(W).with_data(2 * W).data, 2 * W)
     near(A.tocsr().todense(), W)

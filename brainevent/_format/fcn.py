@@ -18,11 +18,12 @@ from brainevent._edge import Event
 from brainevent._edge.layout import PADDING
 from brainevent._edge.operands import as_array, split_unit
 from brainevent._error import OptionError, ShapeError, expect
-from brainevent._format.base import StoredMatrix, unpacked
+from brainevent._format.base import StoredMatrix
 from brainevent._format.bridge import known, show_shortage
 from brainevent._format.convert import sorted_entries
 from brainevent._format.ell import FCN_MIRROR_PRODUCTS, FCN_PRODUCTS
 from brainevent._format.functions import multiply
+from brainevent._format.given import unpacked
 
 __all__ = [
     'FixedNumConn',
@@ -57,7 +58,7 @@ class FixedNumConn(StoredMatrix):
         data: Any,
         indices: Any = None,
         *,
-        shape: Any,
+        shape: Any = None,
         backend: str | None = None,
         precompute_weight_indices: bool = False,
         buffers: Any = None,

@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brainevent import config
 from brainevent._compat import is_concrete, is_tracer
 from brainevent._edge import Event
-from brainevent._edge.operands import as_array, check_shape, split_unit, with_unit
+from brainevent._edge.operands import as_array, split_unit, with_unit
 from brainevent._edge.update import in_unit
 from brainevent._error import (
     DtypeError,
@@ -42,6 +43,7 @@ from brainevent._format.drawn import (
 )
 from brainevent._format.drawn_algebra import DrawnAlgebra
 from brainevent._format.drawn_checks import check_single, overflows, show_invalid
+from brainevent._format.given import own_shape
 from brainevent._format.indexing import Indexing
 from brainevent._format.leaves import check_leaves
 from brainevent._keywords import also_named
@@ -96,7 +98,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
     def __init__(
         self,
         *parameters: Any,
-        shape: Any,
+        shape: Any = None,
         corder: bool = False,
         backend: str | None = None,
         buffers: Any = None,
@@ -139,7 +141,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
     ) -> Self:
         own = self._own_weights(where, weights)
         fields = {'prob': own_prob(where, prob), 'seed': own_seed(where, seed)}
-        shape = check_shape(where, shape)
+        shape = own_shape(where, shape)
         expect(
             max(shape) < 2**31,
             ShapeError,
@@ -153,7 +155,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
             **fields,
             shape=shape,
             corder=bool(corder),
-            backend=backend,
+            backend=config.check_demand(where, backend),
             _buffers=dict(buffers or {}),
         )
 
@@ -295,21 +297,22 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
     def tree_flatten_with_keys(self) -> tuple[Any, Any]:
         """Show parameters, probability and seed as leaves, named."""
         leaves, static = self.tree_flatten()
-        keys = map(jax.tree_util.GetAttrKey, (*self.names, 'prob', 'seed'))
+        keys = map(jax.tree_util.GetAttrKey, (*self.names, 'prob', 'seed', '_buffers'))
         return list(zip(keys, leaves, strict=True)), static
 
     def tree_flatten(self) -> tuple[Any, Any]:
         """Show parameters, probability and seed as leaves."""
-        return (*self.params, self.prob, self.seed), (self.shape, self.corder, self.backend)
+        leaves = (*self.params, self.prob, self.seed, self._buffers)
+        return leaves, (self.shape, self.corder, self.backend)
 
     @classmethod
     @also_named(static='aux_data', leaves='children')
     def tree_unflatten(cls, aux_data: Any, children: Any) -> Self:
         """Put a matrix together from whatever stands for its leaves."""
-        fields = dict(zip((*cls.names, 'prob', 'seed'), children, strict=True))
+        fields = dict(zip((*cls.names, 'prob', 'seed', '_buffers'), children, strict=True))
         shape, corder, backend = aux_data
         new = object.__new__(cls)
-        return new._set(**fields, shape=shape, corder=corder, backend=backend, _buffers={})
+        return new._set(**fields, shape=shape, corder=corder, backend=backend)
 
     def _shown(self, result: Any) -> Any:
         return show_invalid(self.prob, result)
@@ -486,7 +489,7 @@ class JITCScalarMatrix(JITCMatrix):
         prob: Any = None,
         seed: Any = None,
         *,
-        shape: Any,
+        shape: Any = None,
         corder: bool = False,
         backend: str | None = None,
         buffers: Any = None,
@@ -513,7 +516,7 @@ class JITCNormalMatrix(JITCMatrix):
         prob: Any = None,
         seed: Any = None,
         *,
-        shape: Any,
+        shape: Any = None,
         corder: bool = False,
         backend: str | None = None,
         buffers: Any = None,
@@ -540,7 +543,7 @@ class JITCUniformMatrix(JITCMatrix):
         prob: Any = None,
         seed: Any = None,
         *,
-        shape: Any,
+        shape: Any = None,
         corder: bool = False,
         backend: str | None = None,
         buffers: Any = None,

@@ -161,11 +161,11 @@ def test_spikes_in_the_place_of_the_trace_are_refused():
     with pytest.raises(be.OptionError) as error:
         A.update_on_post(spikes, trace)
     assert str(error.value) == (
-        'COO.update_on_post: the trace is an event array, and the spikes are none.\n'
+        'COO.update_on_post: the trace is an event array.\n'
         '    expected: spikes and trace in their places\n'
         '    got:      BinaryArray as the trace\n'
-        '    remedy:   the order is update_on_pre(pre_spike, post_trace) and '
-        'update_on_post(pre_trace, post_spike)'
+        '    remedy:   the order is (pre_spike, post_trace) in updates on pre, and '
+        '(pre_trace, post_spike) in updates on post'
     )
     np.testing.assert_allclose(A.update_on_post(trace, spikes).data, [1, 3])
 

@@ -3,9 +3,8 @@
 
 from typing import Any, Self
 
-from brainevent._edge import Event, Products, unwrap
+from brainevent._edge import Products
 from brainevent._edge.update import updates_of
-from brainevent._error import OptionError, expect
 from brainevent._typing import Array
 
 __all__ = ['Plasticity']
@@ -56,7 +55,7 @@ class Plasticity:
         UnitError
             If the trace or a bound measures something else than the weights.
         OptionError
-            If the trace is an event array and the spikes are none: they were exchanged.
+            If the trace is an event array: spikes and trace were exchanged.
 
         Notes
         -----
@@ -100,16 +99,6 @@ class Plasticity:
         self, what: str, spikes: Any, trace: Any, w_min: Any, w_max: Any, clip: str, rows: bool
     ) -> Self:
         where = f'{type(self).__name__}.{what}'
-        expect(
-            unwrap(trace)[1] is not Event.BINARY or unwrap(spikes)[1] is Event.BINARY,
-            OptionError,
-            where,
-            'the trace is an event array, and the spikes are none.',
-            expected='spikes and trace in their places',
-            got=lambda: f'{type(trace).__name__} as the trace',
-            remedy='the order is update_on_pre(pre_spike, post_trace) and '
-            'update_on_post(pre_trace, post_spike)',
-        )
         data = updates_of(self.products)(
             where,
             self.data,
