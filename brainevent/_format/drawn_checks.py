@@ -5,14 +5,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import brainunit as u
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent._compat import is_concrete
+from brainevent._compat import is_concrete, is_tracer
 from brainevent._edge.operands import split_unit, with_unit
 from brainevent._error import ShapeError, expect
 
-__all__ = ['check_single', 'overflows', 'show_invalid']
+__all__ = ['check_single', 'described', 'overflows', 'room_of', 'show_invalid']
 
 
 def show_invalid(prob: Any, result: Any) -> Any:
@@ -45,3 +47,14 @@ def check_single(where: str, leaves: Sequence[tuple[str, Any]]) -> None:
             expected='shape () or (1,)',
             got=lambda shape=shape: f'shape {shape}',
         )
+
+
+def room_of(w: Any) -> int | None:
+    """Return how many edges a value for each of them tells of; None if it tells nothing."""
+    size = int(np.size(split_unit(w)[0]))
+    return size if size > 1 and is_tracer(split_unit(w)[0]) else None
+
+
+def described(x: Any) -> str:
+    """Return the value of a concrete parameter as text, or what stands for it."""
+    return f'{x}' if isinstance(x, (jax.Array, u.Quantity)) and is_concrete(x) else f'{x!r}'

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent import config
-from brainevent._compat import is_concrete, is_tracer
+from brainevent._compat import is_concrete
 from brainevent._edge import Event
 from brainevent._edge.operands import as_array, split_unit, with_unit
 from brainevent._edge.update import in_unit
@@ -37,12 +37,17 @@ from brainevent._format.drawn import (
     counted,
     listed,
     own_prob,
-    own_room,
     own_seed,
     structure,
 )
 from brainevent._format.drawn_algebra import DrawnAlgebra
-from brainevent._format.drawn_checks import check_single, overflows, show_invalid
+from brainevent._format.drawn_checks import (
+    check_single,
+    described,
+    overflows,
+    room_of,
+    show_invalid,
+)
 from brainevent._format.given import own_shape
 from brainevent._format.indexing import Indexing
 from brainevent._format.leaves import check_leaves
@@ -246,7 +251,9 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
 
     def __repr__(self) -> str:
         """Describe dtype, shape and parameters."""
-        told = ', '.join(f'{k}={_told(getattr(self, k))}' for k in (*self.names, 'prob', 'seed'))
+        told = ', '.join(
+            f'{k}={described(getattr(self, k))}' for k in (*self.names, 'prob', 'seed')
+        )
         return f'{type(self).__name__}({told}, shape={self.shape}, corder={self.corder})'
 
     def with_params(self, *params: Any) -> Self:
@@ -376,7 +383,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         arrays, layout = self.arrays, self.family.layout
         known = self.nse if all(map(is_concrete, arrays)) else None
         exact = not jnp.issubdtype(self.dtype, jnp.inexact)
-        nse = own_room(f'{type(self).__name__}.{what}', nse, known, self.shape, exact)
+        nse = ownroom_of(f'{type(self).__name__}.{what}', nse, known, self.shape, exact)
         ptr, (_, far, *key) = listed(layout, arrays, self.layout_shape, nse)
         padding = jnp.arange(nse) >= ptr[-1]  # outside of the matrix, so that it stays last
         far = jnp.where(padding, self.layout_shape[1], far)
@@ -426,7 +433,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
 
     def _with_values(self, method: str, y: Any, w: Any) -> Any:
         """Call a method of the listed edges; NaN if there are more of them than values."""
-        listed = self.with_params(*(0.0 for _ in self.names)).tocsr(_room(w))
+        listed = self.with_params(*(0.0 for _ in self.names)).tocsr(room_of(w))
         result = getattr(listed, method)(y, w)
         value, unit = split_unit(result)
         return with_unit(value + listed.data.astype(value.dtype), unit)
@@ -460,16 +467,6 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
 def _turned(matrix: Any, to: str) -> Any:
     """Convert a list of edges; compiled, as the indices of concrete padding would be refused."""
     return getattr(matrix, to)()
-
-
-def _room(w: Any) -> int | None:
-    """Return how many edges a value for each of them tells of; None if it tells nothing."""
-    size = int(np.size(split_unit(w)[0]))
-    return size if size > 1 and is_tracer(split_unit(w)[0]) else None
-
-
-def _told(x: Any) -> str:
-    return f'{x}' if isinstance(x, (jax.Array, u.Quantity)) and is_concrete(x) else f'{x!r}'
 
 
 # ---- three distributions, each with two letters --------------------------------------------------
@@ -563,7 +560,7 @@ class JITCUniformMatrix(JITCMatrix):
             type(self).__name__,
             'the interval is wider than the dtype can hold.',
             expected=lambda: f'high - low below the largest number of {self.dtype}',
-            got=lambda: f'low={_told(self.low)}, high={_told(self.high)}',
+            got=lambda: f'low={described(self.low)}, high={described(self.high)}',
             remedy='use a wider dtype, or smaller weights',
         )
         expect(
@@ -572,7 +569,7 @@ class JITCUniformMatrix(JITCMatrix):
             type(self).__name__,
             '`low` is above `high`.',
             expected='low <= high',
-            got=lambda: f'low={_told(self.low)}, high={_told(self.high)}',
+            got=lambda: f'low={described(self.low)}, high={described(self.high)}',
             remedy='exchange them',
         )
 
