@@ -20,7 +20,12 @@ import numpy as np
 from brainevent._edge.doors import Door, raise_level
 from brainevent._edge.event import Event, unwrap
 from brainevent._edge.layout import safe, within
-from brainevent._edge.operands import as_array, check_structure, split_unit
+from brainevent._edge.operands import (
+    as_array,
+    check_spike_unit,
+    check_structure,
+    split_unit,
+)
 from brainevent._edge.operator import EdgeOperator, Spec, batch_shape, struct
 from brainevent._edge.product import Products
 from brainevent._error import (
@@ -137,7 +142,9 @@ class Updates(Door):
         spec = Spec(self.products.layout, self.products.weight, shape, transpose, Event.BINARY)
         if not checked:
             check_structure(where, spec.layout, arrays, shape)
-        x = as_array(where, 'spike', in_unit(where, 'spike', unwrap(spikes)[0], None))
+        spike, spike_unit = split_unit(unwrap(spikes)[0])
+        check_spike_unit(where, spike_unit)
+        x = as_array(where, 'spike', spike)
         y = as_array(where, 'trace', in_unit(where, 'trace', unwrap(trace)[0], unit))
         bounds = tuple(
             None if b is None else as_array(where, name, in_unit(where, name, b, unit))

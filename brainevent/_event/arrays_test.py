@@ -130,7 +130,7 @@ def test_functions_refuse_a_quantity_as_events():
         be.binary_csrmv(A.data, A.indices, A.indptr, volts, shape=A.shape)
     with pytest.raises(UnitError, match='compare it first'):
         be.binary_densemv(DENSE.T, volts)
-    with pytest.raises(UnitError, match='spike'):
+    with pytest.raises(UnitError, match='compare it first'):
         A.T.update_on_pre(volts, np.zeros(DENSE.shape[1], np.float32))
 
 

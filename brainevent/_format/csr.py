@@ -90,6 +90,15 @@ def _offsets(where: str, indptr: jax.Array, wanted: Any) -> jax.Array:
         expected="'auto', 'int32' or 'int64'",
         got=lambda: repr(wanted),
     )
+    expect(
+        wanted != 'int64' or jax.config.read('jax_enable_x64'),
+        OptionError,
+        where,
+        '`indptr_dtype` is not available.',
+        expected="'auto' or 'int32', or 64-bit mode",
+        got='int64',
+        remedy="jax.config.update('jax_enable_x64', True)",
+    )
     return indptr if wanted == 'auto' else as_index(where, 'indptr', indptr).astype(wanted)
 
 

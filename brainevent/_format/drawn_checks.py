@@ -12,9 +12,9 @@ import numpy as np
 
 from brainevent._compat import is_concrete, is_tracer
 from brainevent._edge.operands import split_unit, with_unit
-from brainevent._error import ShapeError, expect
+from brainevent._error import OptionError, ShapeError, expect
 
-__all__ = ['check_single', 'described', 'overflows', 'room_of', 'show_invalid']
+__all__ = ['check_interval', 'check_single', 'described', 'room_of', 'show_invalid']
 
 
 def show_invalid(prob: Any, result: Any) -> Any:
@@ -28,7 +28,37 @@ def show_invalid(prob: Any, result: Any) -> Any:
     return with_unit(number, unit)
 
 
-def overflows(low: Any, high: Any) -> bool:
+def check_interval(where: str, low: Any, high: Any) -> None:
+    """Check the ends of uniform weights, where they are known."""
+    ends = [split_unit(end)[0] for end in (low, high)]
+    if not all(map(is_concrete, ends)):
+        return
+    first, last = map(np.asarray, ends)
+
+    def given() -> str:
+        return f'low={described(low)}, high={described(high)}'
+
+    expect(
+        not _overflows(first, last),
+        OptionError,
+        where,
+        'the interval is wider than the dtype can hold.',
+        expected=lambda: f'high - low below the largest number of {np.result_type(first, last)}',
+        got=given,
+        remedy='use a wider dtype, or smaller weights',
+    )
+    expect(
+        bool(np.all(first <= last)),
+        OptionError,
+        where,
+        '`low` is above `high`.',
+        expected='low <= high',
+        got=given,
+        remedy='exchange them',
+    )
+
+
+def _overflows(low: Any, high: Any) -> bool:
     """Return whether a finite interval has no finite length in the dtype of its ends."""
     with np.errstate(over='ignore', invalid='ignore'):
         finite = bool(np.isfinite(low).all() and np.isfinite(high).all())

@@ -37,14 +37,15 @@ from brainevent._format.drawn import (
     counted,
     listed,
     own_prob,
+    own_room,
     own_seed,
     structure,
 )
 from brainevent._format.drawn_algebra import DrawnAlgebra
 from brainevent._format.drawn_checks import (
+    check_interval,
     check_single,
     described,
-    overflows,
     room_of,
     show_invalid,
 )
@@ -244,11 +245,6 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
             count = counted(self.family.layout, self.arrays, self.layout_shape)
         return int(np.asarray(count).sum(dtype=np.int64))
 
-    @property
-    def nnz(self) -> int:
-        """Number of edges."""
-        return self.nse
-
     def __repr__(self) -> str:
         """Describe dtype, shape and parameters."""
         told = ', '.join(
@@ -383,7 +379,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         arrays, layout = self.arrays, self.family.layout
         known = self.nse if all(map(is_concrete, arrays)) else None
         exact = not jnp.issubdtype(self.dtype, jnp.inexact)
-        nse = ownroom_of(f'{type(self).__name__}.{what}', nse, known, self.shape, exact)
+        nse = own_room(f'{type(self).__name__}.{what}', nse, known, self.shape, exact)
         ptr, (_, far, *key) = listed(layout, arrays, self.layout_shape, nse)
         padding = jnp.arange(nse) >= ptr[-1]  # outside of the matrix, so that it stays last
         far = jnp.where(padding, self.layout_shape[1], far)
@@ -549,29 +545,7 @@ class JITCUniformMatrix(JITCMatrix):
         self._init(
             (low, high, prob, seed), shape=shape, corder=corder, backend=backend, buffers=buffers
         )
-        ends = [split_unit(end)[0] for end in self.params]
-        ordered = not all(map(is_concrete, ends)) or bool(
-            np.all(np.asarray(ends[0]) <= np.asarray(ends[1]))
-        )
-        wide = all(map(is_concrete, ends)) and overflows(*map(np.asarray, ends))
-        expect(
-            not wide,
-            OptionError,
-            type(self).__name__,
-            'the interval is wider than the dtype can hold.',
-            expected=lambda: f'high - low below the largest number of {self.dtype}',
-            got=lambda: f'low={described(self.low)}, high={described(self.high)}',
-            remedy='use a wider dtype, or smaller weights',
-        )
-        expect(
-            ordered,
-            OptionError,
-            type(self).__name__,
-            '`low` is above `high`.',
-            expected='low <= high',
-            got=lambda: f'low={described(self.low)}, high={described(self.high)}',
-            remedy='exchange them',
-        )
+        check_interval(type(self).__name__, self.low, self.high)
 
 
 @jax.tree_util.register_pytree_with_keys_class

@@ -24,6 +24,11 @@ class Reductions:
     shape: tuple[int, int]
     dtype: Any
 
+    @property
+    def nnz(self) -> int:
+        """Number of entries."""
+        return int(self.nse)  # type: ignore[attr-defined]
+
     def sum(self, axis: int | None = None) -> Any:
         """Return the sum of all elements, or along an axis.
 
