@@ -26,7 +26,7 @@ csrmv: the input does not fit `shape`.
     expected: 3 entries, because transpose=False and shape=(3, 3), in one axis, \
 or two: (entries, batch)
     got:      shape (4,)
-    remedy:   pass transpose=True, or an input with one entry for each column""",
+    remedy:   give one entry for each column""",
     ),
     'few weights': (
         lambda: be.csrmv(W[:4], COL, PTR, X, **SHAPE),
