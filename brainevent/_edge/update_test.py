@@ -157,7 +157,6 @@ def test_trace_and_bounds_are_converted():
         ('trace', (PRE, POST_TRACE), 'a quantity in mV', 'a number without unit'),
         ('trace', (PRE, POST_TRACE * u.mS), 'a quantity in mV', 'unit mS'),
         ('w_max', (PRE, POST_TRACE * u.mV, None, 1.0), 'a quantity in mV', 'a number without unit'),
-        ('spike', (PRE * u.mV, POST_TRACE * u.mV), 'a number without unit', 'unit mV'),
     ],
 )
 def test_other_quantities_are_refused(name, args, expected, got):

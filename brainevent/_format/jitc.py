@@ -22,7 +22,6 @@ from brainevent._edge.operands import as_array, split_unit, with_unit
 from brainevent._edge.update import in_unit
 from brainevent._error import (
     DtypeError,
-    OptionError,
     ShapeError,
     UnsupportedOperationError,
     expect,
