@@ -243,3 +243,18 @@ def test_two_devices(backend, tmp_path):
         env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout == 'SOUND\n', done.stderr[-2000:]
+
+
+def test_constants_do_not_travel_in_passing(backend):
+    """Tracing under a transfer guard: weights, bounds and structure are on the device already."""
+    A, s, trace = sparse(W, backend), SPIKES[0], jnp.arange(3.0)
+    calls = (
+        jax.jit(lambda a, s: be.BinaryArray(s) @ a),
+        jax.jit(lambda a, s: a.update_on_pre(s, trace, 0.0, 9.0).data),
+        jax.jit(lambda a, s: a.update_on_post(trace, s, None, 9).data),
+        jax.jit(lambda a, s: (a * 2.0).dt2t(trace, a.data)),
+        jax.jit(lambda a, s: a[jnp.argmax(s)]),
+    )
+    with jax.transfer_guard('disallow'):
+        for call in calls:
+            jax.block_until_ready(call(A, s))

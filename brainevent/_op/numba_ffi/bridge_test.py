@@ -449,3 +449,28 @@ def test_garbage_in_fresh_buffers_reaches_no_result_and_no_gradient():
             fill_the_allocator_with_garbage()
             wide = jax.vmap(f)(jnp.stack([x, t]))
             np.testing.assert_allclose(wide[1], matrix @ t, rtol=1e-4, atol=1e-4)
+
+
+def test_results_start_at_zero_unless_that_is_declined(cpu):
+    @numba.njit
+    def add_first(x, total, count, held):
+        total[0] += x[0]
+        count[()] += 2
+        held[0] += 1
+
+    outs = [
+        jax.ShapeDtypeStruct((1000,), jnp.float32),
+        jax.ShapeDtypeStruct((), jnp.int32),
+        jax.ShapeDtypeStruct((2,), jnp.float32),
+    ]
+    for aliases in (None, {0: 2}):
+        f = numba_kernel(add_first, outs, vmap_method='sequential', input_output_aliases=aliases)
+        x = jax.device_put(jnp.array([3.0, 4.0]), cpu)
+        for _ in range(4):
+            total, count, held = f(x)
+            assert total.tolist() == [3.0] + [0.0] * 999
+            assert int(count) == 2
+            assert held.tolist() == ([1.0, 0.0] if aliases is None else [4.0, 4.0])
+        assert jax.vmap(f)(jnp.stack([x, x]))[1].tolist() == [2, 2]
+    declined = numba_kernel(add_first, outs, clear_outputs=False)
+    assert declined._cleared == () and declined(x)[0].shape == (1000,)
