@@ -146,7 +146,7 @@ def test_edges_of_a_matrix_without_rows_or_columns(case):
     """There is no element that an edge could read or add to, not even the first."""
     for shape in ((3, 0), (0, 3)):
         source = case.example((3, 3), 6)
-        lines = {3: source.arrays, 0: _of_no_rows(case, source)}[shape[0]]
+        lines = _resized(case, source, shape)
         ops = Operands(case, shape, 0)
         x, ct = ops.input(), ops.output()
         params = tuple(jnp.ones(source.edges) for _ in ops.params())
@@ -166,11 +166,14 @@ def test_edges_of_a_matrix_without_rows_or_columns(case):
         jax.tree.map(lambda g: close(case, g, np.zeros(g.shape), 'gradient of weights'), of_weights)
 
 
-def _of_no_rows(case, source):
-    """Cut structure arrays that are as long as the rows, and one; keep those of edges."""
+def _resized(case, source, shape):
+    """Cut the offsets of rows and of columns to the lengths that a shape asks for."""
     names = case.family.layout.arrays
-    rows = {'indptr', 'row_ptr'} if case.stem != 'fcn' else {'indices'}
+    lines = {'indptr': 0, 'row_ptr': 0, 'ptr': 1, 'col_ptr': 1}
+    table = {'indices'} if case.family.layout.name.startswith('fcn') else set()
     return tuple(
-        a[:1] if name in rows and a.ndim == 1 else (a[:0] if a.ndim == 2 else a)
-        for name, a in zip(names, source.arrays, strict=True)
+        array[: shape[lines[name]] + 1]
+        if name in lines
+        else (array[: shape[0]] if name in table else array)
+        for name, array in zip(names, source.arrays, strict=True)
     )
