@@ -101,19 +101,21 @@ def test_probabilities_just_below_one_leave_few_places_out(prob):
 
 
 def test_probabilities_of_every_kind():
-    """Concrete ones are checked; traced ones, mapped ones too, count as what they can be."""
+    """Concrete ones are checked; traced ones, mapped ones too, show in results that are NaN."""
     shape = (50, 600)
 
     def count(prob):
         A = be.JITCScalarR((1.0, prob, 5), shape=shape)
         return A.todense().sum(), (A @ jnp.ones(600)).sum(), (jnp.ones(50) @ A).sum()
 
-    below = [0.0, -0.0, np.nan, -1.0, -np.inf, 1e-40, 1e-45, 1e-30, 2.0**-58, 1e-12]
-    above = [1.0, 1 - 1e-9, 2.0, np.inf, 3e38]
-    got = np.asarray(jax.jit(jax.vmap(count))(np.float32([*below, *above])))
-    assert not got[:, : len(below)].any()
-    assert (got[:, len(below) :] == 50 * 600).all()
-    for prob in (*below, *above):
+    none = [0.0, -0.0, 1e-40, 1e-45, 1e-30, 2.0**-58, 1e-12]
+    all_edges = [1.0, 1 - 1e-9]
+    invalid = [np.nan, -1.0, -np.inf, 2.0, np.inf, 3e38]
+    got = np.asarray(jax.jit(jax.vmap(count))(np.float32([*none, *all_edges, *invalid])))
+    assert not got[:, : len(none)].any()
+    assert (got[:, len(none) : -len(invalid)] == 50 * 600).all()
+    assert np.isnan(got[:, -len(invalid) :]).all()
+    for prob in (*none, *all_edges, *invalid):
         if 0 <= prob <= 1:
             assert {float(x) for x in count(prob)} == {float(prob > 0.5) * 50 * 600}
         else:
@@ -151,8 +153,12 @@ def pattern(seed):
     return be.JITCScalarR((1.0, 0.3, seed), shape=(6, 70)).todense()
 
 
-def test_seeds_are_whole_numbers_modulo_2_to_the_64():
-    grids = {s: np.asarray(pattern(s)) for s in (*EDGE_SEEDS, 2**64, 2**64 - 1, -(2**64) + 7)}
+def test_seeds_are_whole_numbers_of_64_bits():
+    """Negative ones stand for their two's complement; none is reduced in silence."""
+    for beyond in (2**64, -(2**64) + 7):
+        with pytest.raises(be.OptionError, match='64 bits'):
+            pattern(beyond)
+    grids = {s: np.asarray(pattern(s)) for s in (*EDGE_SEEDS, 2**64 - 1)}
     for one, other in itertools.combinations(grids, 2):
         same = (one - other) % 2**64 == 0
         assert (grids[one] == grids[other]).all() == same, (one, other)
