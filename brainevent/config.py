@@ -119,11 +119,6 @@ def check_backend(where: str, backend: Any) -> str:
     return backend  # type: ignore[no-any-return]
 
 
-def check_demand(where: str, backend: Any) -> str | None:
-    """Return the backend that a matrix demands, or None; see `check_backend`."""
-    return None if backend is None else check_backend(where, backend)
-
-
 # --- choice of backend ----------------------------------------------------------------------
 
 

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent import config
 from brainevent._edge import Products, unwrap
 from brainevent._edge.event import active_list
 from brainevent._edge.intake import is_array_like
@@ -299,9 +298,7 @@ class StoredMatrix(Algebra, Bridge, Extremes, Indexing, Plasticity, Scaling, Sol
         """Check and take over what a constructor was given."""
         where = type(self).__name__
         ids = [as_index(where, n, a) for n, a in zip(self.structure, structure, strict=True)]
-        self._set(
-            shape=own_shape(where, shape), backend=config.check_demand(where, backend), mirror=()
-        )
+        self._set(shape=own_shape(where, shape), backend=backend, mirror=())
         self._set(_buffers=dict(buffers or {}), **dict(zip(self.structure, ids, strict=True)))
         layout = self.products.layout
         if check:

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import sparse as jax_sparse
 
-from brainevent import config
 from brainevent._compat import is_concrete, is_tracer
 from brainevent._edge.layout import PADDING, within
 from brainevent._edge.operands import as_array, split_unit
@@ -164,7 +163,6 @@ class Bridge:
             expected=lambda: listed(available),
             got=np.dtype(index_dtype).name,
         )
-        config.check_demand(where, backend)
         number, unit = split_unit(mat)
         number = as_array(where, 'mat', number)
         expect(
@@ -227,7 +225,6 @@ class Bridge:
             remedy=f'use {cls.__name__}.fromdense for an array',
         )
         new = ours if isinstance(ours, cls) else cls._fromcoo(ours.tocoo())
-        config.check_demand(f'{cls.__name__}.fromscipy', backend)
         return new._with(backend=backend)  # type: ignore[no-any-return, union-attr]
 
     @classmethod

@@ -12,7 +12,6 @@ import brainunit as u
 import jax
 import jax.numpy as jnp
 
-from brainevent import config
 from brainevent._edge import STORED, Event, Layout, Products, Twin, Walk, unwrap
 from brainevent._edge.intake import is_array_like
 from brainevent._edge.operands import as_array, check_shape, split_unit
@@ -163,7 +162,7 @@ class Dense(StoredMatrix):
             expected='two axes' if wanted is None else f'shape {wanted}',
             got=lambda: f'shape {number.shape}',
         )
-        self._set(shape=number.shape, backend=config.check_demand('Dense', backend), mirror=())
+        self._set(shape=number.shape, backend=backend, mirror=())
         self._set(_buffers=dict(buffers or {}))
         self._set(data=number if unit is None else u.Quantity(number, unit=unit))
 

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent import config
 from brainevent._compat import is_concrete
 from brainevent._edge import Event
 from brainevent._edge.operands import as_array, split_unit, with_unit
@@ -160,7 +159,7 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
             **fields,
             shape=shape,
             corder=bool(corder),
-            backend=config.check_demand(where, backend),
+            backend=backend,
             _buffers=dict(buffers or {}),
         )
 
