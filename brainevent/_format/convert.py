@@ -383,13 +383,20 @@ def _group(
 def _group_on_host(
     groups: np.ndarray, n_groups: int, members: np.ndarray, n_members: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    groups = np.where((groups < 0) | (groups >= n_groups), n_groups, groups)
-    members = np.where((members < 0) | (members >= n_members), PADDING, members)
+    groups = _moved_outside(groups, n_groups, n_groups)
+    members = _moved_outside(members, n_members, PADDING)
     order = _stable_order(groups, n_groups + 1).astype(_index_dtype(groups.size), copy=False)
     indptr = np.zeros(n_groups + 1, _index_dtype(groups.size))
     counts = np.bincount(groups.astype(np.int64, copy=False), minlength=n_groups + 1)
     np.cumsum(counts[:n_groups], out=indptr[1:])
     return indptr, members[order].astype(_index_dtype(n_members), copy=False), order
+
+
+def _moved_outside(ids: np.ndarray, n: int, outside: int) -> np.ndarray:
+    """Give ids outside another value; without any, which is common, nothing is copied."""
+    if not ids.size or (ids.min() >= 0 and ids.max() < n):
+        return ids
+    return np.where((ids < 0) | (ids >= n), outside, ids)
 
 
 def _group_in_jax(
