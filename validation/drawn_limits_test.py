@@ -5,7 +5,9 @@ Claims, each against the text of the model (`tests/drawn_model.py`) or a dense m
 
 1. An axis may be as long as 2**31 - 1, along streams and across them, and edges lie anywhere on it.
 2. Any float32 is a probability: it draws with what it is, up to the last one below 1 and down to
-   2**-57. Where it is traced and none (NaN, negative) there are no edges; above 1 there are all.
+   2**-57, below which it counts as 0: a matrix of 1e12 positions would have an edge once in 100,000
+   times. All positions of a line are equally probable, however rare its edges. Where it is traced
+   and none (NaN, negative) there are no edges; above 1 there are all.
 3. A seed is its value modulo 2**64, whatever type it comes in, concrete, traced or mapped.
 4. Entry (i, j) stays the same when a matrix grows. Sides may be empty.
 5. Both orientations multiply from both sides in every precision as their dense matrix does.
@@ -59,6 +61,17 @@ def test_streams_of_2_to_the_31(backend, prob):
     expect_poisson(col.size, 4 * LONGEST * float(p))
     if col.size > 100:
         assert col.max() > 0.9 * LONGEST and stats.kstest(col / LONGEST, 'uniform').pvalue > ALPHA
+
+
+@pytest.mark.parametrize('backend', ['numba', 'jax_raw'])
+@pytest.mark.parametrize(('prob', 'lines'), [(1e-9, 2_000), (2.0**-40, 1_000_000)])
+def test_every_position_of_a_rare_edge_is_as_probable(prob, lines, backend):
+    A = be.JITCScalarR((1.0, prob, 11), shape=(lines, LONGEST), backend=backend).tocsr()
+    col = np.asarray(A.indices)
+    expect_poisson(col.size, lines * LONGEST * float(np.float32(prob)))
+    assert stats.kstest(col / LONGEST, 'uniform').pvalue > ALPHA
+    for divisor in (2, 3, 5, 64, 256):  # gaps in units of 2**-32 left most of them out
+        assert stats.chisquare(np.bincount(col % divisor, minlength=divisor)).pvalue > ALPHA
 
 
 @pytest.mark.slow

@@ -24,7 +24,14 @@ intervals: with ``1 - v / 2 = (1 - v0 / 2) * (1 - y)`` it is ``F(v0) + y + y**2 
 than ``2**-31``. ``1 / lam`` is a mantissa of 27 bits and a shift, found from the float32
 probability by integer arithmetic. Nothing is rounded by a platform: pattern and golden vectors are
 integers only. The distribution of a gap is right to ``2**-31``, its mean to a few parts in ``1e8``,
-which is as well as a float32 tells a probability.
+which is the precision of a float32 probability.
+
+*Rare edges.* Where ``lam`` is not much larger than ``2**-32``, those units would show: some
+positions would be more probable than their neighbours, or never edges. There a gap is drawn in two
+parts. Positions are taken in groups of ``2**rest``, so many that the probability of an edge in a
+group is about ``2**-16``; the number of groups passed over is drawn as above, and the position in
+the group is ``rest`` bits of another number. In a group all positions are then equally probable,
+while exact probabilities differ by ``2**-16`` from the first to the last.
 
 *Values.* An edge's own key, ``draw(block, t)``, seeds what its weight needs: a uniform number of 32
 bits, or a normal one, by inversion of the normal distribution [2]_ with the logarithm from the
@@ -77,6 +84,7 @@ SHIFTS = (30, 27, 31)
 LN2 = np.uint32(round(math.log(2) * 2**32))
 FAR = np.uint32(1 << 31)  # a gap that no axis is long enough for
 NARROWEST, WIDEST = 6, 31  # blocks hold 64 positions, or as many as make 32 to 64 edges
+RARE, GROUPED = 37, 43  # shifts below the first, of probabilities below 2**-22, become the second
 
 _LOW = np.uint32(0xFFFF)
 _TABLE_BITS = 10
@@ -90,6 +98,8 @@ class Rule(NamedTuple):
     shift: Words
     width: Words
     """Positions of a block, as a power of two."""
+    rest: Words
+    """Positions of a group, as a power of two, where gaps are drawn in two parts; otherwise 0."""
 
 
 # ---- numbers of 64 bits ------------------------------------------------------------------------
@@ -224,12 +234,22 @@ def _exponential(zeros: Words, v: Words) -> Pair:
 def gap(rule: Rule, key: Pair) -> Words:
     """Return the number of positions that are passed over before an edge, `FAR` at most."""
     e = _exponential(_zeros_below(key[1]), key[0])
-    high, low = _multiply(e[1], rule.mantissa)
-    high = high + e[0] * rule.mantissa
-    s = rule.shift & _u32(31)
-    near = _where(rule.shift < 32, (low >> s) | ((high << _u32(1)) << (_u32(31) - s)), high >> s)
-    beyond = (rule.shift < 32) & ((high >> s) > 0)
-    return _where(beyond | (near > FAR) | (rule.shift == 0), FAR, near)
+    high = _high(e[1], rule.mantissa) + e[0] * rule.mantissa
+    near = high >> (rule.shift & _u32(31))  # shifts are 32 or more
+    if isinstance(near, jax.Array):
+        grouped = jnp.any(rule.rest > 0)
+        near = jax.lax.cond(grouped, _in_group, lambda rule, key, group: group, rule, key, near)
+    else:
+        near = _in_group(rule, key, near)
+    return _where(rule.shift == 0, FAR, near)
+
+
+def _in_group(rule: Rule, key: Pair, group: Words) -> Words:
+    """Return the gap that a number of groups and a position in a group make, `FAR` at most."""
+    one = key[0] ^ key[0] | _u32(1)
+    place = (draw(key, one + one)[0] >> _u32(1)) >> (_u32(31) - rule.rest)
+    beyond = group >> (_u32(31) - rule.rest) > 0
+    return _where(beyond, FAR, (group << rule.rest) | place)
 
 
 def rule_of(bits: Words) -> Rule:
@@ -250,7 +270,10 @@ def rule_of(bits: Words) -> Rule:
     mantissa = _where(live & ~certain, _reciprocal(digits), _u32(0))
     shift = _where(live, _where(certain, _u32(63), shift), _u32(0))
     narrow = _where(shift < _u32(58), _u32(64) - shift, _u32(NARROWEST))
-    return Rule(mantissa, shift, _where(narrow > WIDEST, _u32(WIDEST), narrow))
+    width = _where(narrow > WIDEST, _u32(WIDEST), narrow)
+    rest = _where(live & (shift < RARE), _u32(GROUPED) - shift, _u32(0))
+    rest = _where(rest > WIDEST, _u32(WIDEST), rest)
+    return Rule(mantissa, shift + rest, width, rest)
 
 
 def _rate_of_rare(fraction: Words, p: Words) -> Pair:

@@ -86,7 +86,8 @@ def test_mean_gap_is_that_of_the_probability():
     probs = probs.astype(np.float32)
     rule = random.rule_of(probs.view(np.uint32))
     below = probs < 1
-    mean = rule.mantissa[below] * 2.0 ** (32 - rule.shift[below].astype(int))
+    down = rule.shift[below].astype(int) - rule.rest[below]  # groups of 2**rest positions
+    mean = rule.mantissa[below] * 2.0 ** (32 - down)
     rate = -np.log1p(-probs[below].astype(float))
     assert np.abs(mean * rate - 1).max() < 2e-8
     edges = 2.0 ** rule.width[below] * rate
@@ -108,7 +109,9 @@ def test_certain_edges_leave_no_gap(prob):
     assert not random.gap(rules(prob), words([MASK - 2**32 + 1])).any()
 
 
-@pytest.mark.parametrize('prob', [1e-9, 1e-5, 0.02, 0.3, 0.9, 0.999999])
+@pytest.mark.parametrize(
+    'prob', [2.0**-57, 2.0**-40, 1e-9, 2.0**-23, 1e-5, 0.02, 0.3, 0.9, 0.999999]
+)
 def test_gaps_by_plain_arithmetic(prob):
     keys = [plain_draw(9, i) for i in range(200)] + [0, MASK, 2**63, MASK - 2**32 + 1]
     rule = rules(prob, len(keys))
@@ -120,7 +123,9 @@ def test_gaps_by_plain_arithmetic(prob):
         value, slope = table[v >> 22]
         y = (slope * (v & (2**22 - 1))) >> 22
         e = zeros * int(random.LN2) + value + ((y + (y * y >> 43)) >> 10)
-        want.append(min((e * int(rule.mantissa[0])) >> int(rule.shift[0]), 2**31))
+        groups, rest = (e * int(rule.mantissa[0])) >> int(rule.shift[0]), int(rule.rest[0])
+        place = plain_draw(key, 2) >> (64 - rest)
+        want.append(min((groups << rest) + place, 2**31))
     assert random.gap(rule, words(keys)).tolist() == want
 
 
@@ -136,10 +141,26 @@ def test_gaps_are_geometric(prob):
     assert p > 1e-3
 
 
+@pytest.mark.parametrize('prob', [2.0**-40, 1e-9, 1e-8, 2.0**-23])
+def test_rare_gaps_take_every_value(prob):
+    """No position is more probable than its neighbours: gaps are no multiples of anything."""
+    n = 1_000_000
+    keys = random.draw(words([7] * n), np.arange(n, dtype=np.uint32))
+    gaps = random.gap(rules(prob, n), keys)
+    near = gaps[gaps < random.FAR]
+    rate = -math.log1p(-float(np.float32(prob)))
+    expected = n * -math.expm1(-rate * 2**31)
+    assert abs(near.size - expected) < 5 * math.sqrt(expected)
+    for divisor in (2, 3, 5, 64, 256):
+        observed = np.bincount(near % divisor, minlength=divisor)
+        assert stats.chisquare(observed).pvalue > 1e-3, divisor
+
+
 def test_jax_draws_the_same_bits():
     keys = words(plain_draw(5, i) for i in range(500))
     bits = np.linspace(0x20000000, 0x40000000, 500).astype(np.uint32)
     rule = random.rule_of(bits)
+    assert (rule.rest > 0).any() and (rule.rest == 0).any()
 
     @jax.jit
     def run(bits, *keys):

@@ -29,6 +29,7 @@ __global__ void parts(const uint32_t* bits, const uint32_t* key, const uint32_t*
     rule[r] = static_cast<uint32_t>(one.mantissa);
     rule[rules + r] = static_cast<uint32_t>(one.shift);
     rule[2 * rules + r] = static_cast<uint32_t>(one.width);
+    rule[3 * rules + r] = static_cast<uint32_t>(one.rest);
     for (int k = 0; k < keys; k++) {
       const uint64_t whole = static_cast<uint64_t>(key[k]) << 32 | key[keys + k];
       const uint64_t most = uint64_t{1} << 31, far = one.shift ? one.gap(table, whole) : most;
@@ -72,7 +73,7 @@ def test_rules_gaps_and_numbers_are_golden():
     )
     bits, key = _words('probability_bits'), _words('key')
     with jax.enable_x64(True):
-        shapes = [((3, bits.size), 'uint32'), ((bits.size, key.shape[1]), 'uint32')]
+        shapes = [((4, bits.size), 'uint32'), ((bits.size, key.shape[1]), 'uint32')]
         shapes += [((key.shape[1],), 'float32'), ((key.shape[1],), 'float64')]
         rule, gap, unit, gauss = module.function('show')(
             bits, key, exponential_table(), outs=[jax.ShapeDtypeStruct(*s) for s in shapes]

@@ -28,6 +28,7 @@ GAMMA = _joined(random.GAMMA)
 FIRST, SECOND = map(_joined, random.MULTIPLIERS)
 DOWN0, DOWN1, DOWN2 = map(np.uint64, random.SHIFTS)
 LN2 = np.uint64(random.LN2)
+RARE, GROUPED = np.uint64(random.RARE), np.uint64(random.GROUPED)
 TABLE = np.array([_joined(entry[::-1]) for entry in random.exponential_table()])  # slope, value
 MASK, REST = np.uint64(0xFFFFFFFF), np.uint64((1 << 22) - 1)
 ONE_IN_64 = np.uint64(1 << 32)
@@ -86,19 +87,25 @@ def log_part(v):
 
 @jit
 def gap(mantissa, shift, key):
-    """Return the number of positions that are passed over before an edge."""
+    """Return the number of positions, or of groups of them, that are passed over before an edge."""
     zeros = zeros_below(key | ONE_IN_64)
     return ((zeros * LN2 + log_part(key >> U(32))) * mantissa) >> shift
 
 
 @jit
+def grouped_gap(rule, key):
+    """Return the number of positions passed over, from groups and the position in a group."""
+    return (gap(rule[0], rule[1], key) << rule[3]) | (draw(key, 2) >> (U(64) - rule[3]))
+
+
+@jit
 def rule_of(bits):
-    """Return mantissa, shift and width of the probability with these bits of a float32."""
+    """Return mantissa, shift, width and rest of the probability with these bits of a float32."""
     bits = U(bits)
     if bits < U(0x23000000) or bits > U(0x7F800000):
-        return U(0), U(0), U(31)
+        return U(0), U(0), U(31), U(0)
     if bits >= U(0x3F800000):
-        return U(0), U(63), U(6)
+        return U(0), U(63), U(6), U(0)
     down = U(126) - (bits >> U(23))
     fraction = ((bits & U(0x7FFFFF)) | U(0x800000)) << U(8)
     p = fraction >> min(down, U(31))
@@ -118,7 +125,8 @@ def rule_of(bits):
         digits = (rate << scale) >> U(32)
     mantissa = ((U(1) << U(59)) // digits + U(1)) >> U(1)
     shift = U(90) - scale
-    return mantissa, shift, min(max(U(64) - shift, U(6)), U(31))
+    rest = min(GROUPED - shift, U(31)) if shift < RARE else U(0)
+    return mantissa, shift + rest, min(max(U(64) - shift, U(6)), U(31)), rest
 
 
 @jit
@@ -136,10 +144,10 @@ def block_count(shift, width, extent):
 @jit
 def line_ns(rule, extent, columns):
     """Return about how many nanoseconds the edges of one line take."""
-    mantissa, shift, _ = rule
+    mantissa, shift, _, rest = rule
     if shift == U(0):
         return 0.0
-    wide, narrow = np.int64(1) << max(0, 32 - int(shift)), np.int64(1) << max(0, int(shift) - 32)
+    wide, narrow = np.int64(1) << np.int64(rest), np.int64(1) << (np.int64(shift) - 32)
     passed = np.float64(mantissa) * np.float64(wide) / np.float64(narrow)
     return LINE_NS + extent / (passed + 1.0) * (EDGE_NS + columns // 4)
 
@@ -257,6 +265,13 @@ def keeper(layout: str) -> Any:
     return thinned
 
 
+@jit
+def in_groups(state, rule, gaps):
+    """Replace numbers of groups by those of positions."""
+    for t in range(LANES):
+        gaps[t] = grouped_gap(rule, mix(state + U(t + 1) * GAMMA)) + U(1)
+
+
 def _filler(value: Any, each: bool) -> tuple[Any, Any]:
     """Make ``fill(state, rule, w, gaps, values)`` and ``take(values, t, w)`` for some edges."""
 
@@ -264,6 +279,8 @@ def _filler(value: Any, each: bool) -> tuple[Any, Any]:
     def gaps_alone(state, rule, w, gaps, values):
         for t in range(LANES):
             gaps[t] = gap(rule[0], rule[1], mix(state + U(t + 1) * GAMMA)) + U(1)
+        if rule[3] > U(0):
+            in_groups(state, rule, gaps)
 
     @jit
     def gaps_and_values(state, rule, w, gaps, values):
@@ -271,6 +288,8 @@ def _filler(value: Any, each: bool) -> tuple[Any, Any]:
             key = mix(state + U(t + 1) * GAMMA)
             gaps[t] = gap(rule[0], rule[1], key) + U(1)
             values[t] = value(w, key)
+        if rule[3] > U(0):
+            in_groups(state, rule, gaps)
 
     if each:
         return gaps_and_values, jit(lambda values, t, w: values[t])

@@ -55,7 +55,7 @@ def _view_columns(base, y):
 @jit
 def _blocks(ins, n):
     """Return how many blocks a line of ``n`` positions has."""
-    _, shift, width = rule_at(ins[1])
+    _, shift, width, _ = rule_at(ins[1])
     return block_count(shift, width, n)
 
 

@@ -33,19 +33,21 @@ __device__ __forceinline__ uint64_t log_part(const uint32_t* table, uint64_t v) 
 
 // What a probability means for gaps.
 struct Rule {
-  uint64_t mantissa, shift, width;
+  uint64_t mantissa, shift, width, rest;
 
   // The number of positions that are passed over before an edge.
   __device__ __forceinline__ uint64_t gap(const uint32_t* table, uint64_t key) const {
     const uint64_t zeros = __ffsll(static_cast<long long>(key | (LOW + 1))) - 1;
-    return ((zeros * LN2 + log_part(table, key >> 32)) * mantissa) >> shift;
+    const uint64_t near = ((zeros * LN2 + log_part(table, key >> 32)) * mantissa) >> shift;
+    if (rest == 0) return near;  // a group of positions, and the position in the group
+    return near << rest | draw(key, 2) >> (64 - rest);
   }
 };
 
 // The rule of a probability, given by the bits of a float32.
 __device__ inline Rule rule_of(uint64_t bits, const uint32_t* table) {
-  if (bits < 0x23000000u || bits > 0x7F800000u) return {0, 0, 31};
-  if (bits >= 0x3F800000u) return {0, 63, 6};
+  if (bits < 0x23000000u || bits > 0x7F800000u) return {0, 0, 31, 0};
+  if (bits >= 0x3F800000u) return {0, 63, 6, 0};
   const uint64_t down = 126 - (bits >> 23);
   const uint64_t fraction = ((bits & 0x7FFFFFu) | 0x800000u) << 8;
   const uint64_t p = fraction >> (down < 31 ? down : 31);
@@ -67,7 +69,8 @@ __device__ inline Rule rule_of(uint64_t bits, const uint32_t* table) {
   }
   const uint64_t mantissa = ((uint64_t{1} << 59) / digits + 1) >> 1, shift = 90 - scale;
   const uint64_t width = shift < 58 ? 64 - shift : 6;
-  return {mantissa, shift, width < 31 ? width : 31};
+  const uint64_t rest = shift >= 37 ? 0 : shift > 12 ? 43 - shift : 31;  // rare edges
+  return {mantissa, shift + rest, width < 31 ? width : 31, rest};
 }
 
 }  // namespace drawn
