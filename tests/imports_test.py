@@ -153,7 +153,12 @@ def _run(code, *flags, **env):
     done = subprocess.run(
         [sys.executable, *flags, '-c', code],
         cwd=ROOT,
-        env={**os.environ, 'PYTHONDONTWRITEBYTECODE': '1', **env},
+        env={
+            **os.environ,
+            'PYTHONDONTWRITEBYTECODE': '1',
+            'BRAINEVENT_COMPILE_NOTICE': '0',
+            **env,
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.metadata
 import os
 from collections.abc import Iterator
@@ -75,8 +76,7 @@ def _state(name: str, serving: int, there: bool) -> Iterator[str]:
     if not there:
         yield 'no such device'
     else:
-        record = be.get_backend_record(name)
-        missing = record.missing() if record else None
+        missing = _missing(name)
         yield 'ready' if missing is None else f'not available: {missing}'
     yield f'{serving} operators' if serving else 'for kernels of your own'
 
@@ -98,10 +98,21 @@ def _has(platform: str) -> bool:
         return False
 
 
+def _missing(name: str | None) -> str | None:
+    """Return what a backend lacks; numba is imported to see whether it works."""
+    record = be.get_backend_record(name) if name else None
+    missing = record.missing() if record else None
+    if missing is None and name == 'numba':
+        try:
+            importlib.import_module('numba')
+        except Exception as cause:  # an installed numba that does not fit fails in many ways
+            return f'numba cannot be imported ({type(cause).__name__}: {cause})'
+    return missing
+
+
 def _why_broken() -> str | None:
     """Say why an ordinary product cannot run with its default backend here, or return None."""
     platform = jax.default_backend()
     default = be.binary_csrmv_p.get_default(platform)
-    record = be.get_backend_record(default) if default else None
-    missing = record.missing() if record else None
+    missing = _missing(default)
     return missing and f'{default} is the default on {platform}, but {missing}'

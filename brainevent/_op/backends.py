@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from brainevent import config
+from brainevent._error import KernelError
 
 __all__ = [
     'Backend',
+    'CompilerMissing',
     'backend_platforms',
     'cuda_is_emulated',
     'ensure_backend',
@@ -24,6 +26,10 @@ __all__ = [
 
 
 EMULATOR = 'BRAINEVENT_CUDA_EMULATOR'
+
+
+class CompilerMissing(KernelError):
+    """The compiler of a backend is there, but fails; another backend may serve the call."""
 
 
 @dataclass(eq=False)

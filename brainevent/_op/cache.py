@@ -3,7 +3,8 @@
 
 A file carries the hash of its own name and content, so one that was torn, cut, moved or replaced
 is a miss and is built again; so is one that another user wrote. A folder that cannot be used
-means a private temporary one, and one warning.
+means a private temporary one, and one warning. One that can be read and not written is read first:
+the warning comes when something has to be built.
 """
 
 import atexit
@@ -26,6 +27,7 @@ _SEAL = b'brainevent-cache-'  # of every version
 _MAGIC = _SEAL + b'2\n'
 _ENTRY = re.compile(r'(.+)-[0-9a-f]{16}')
 UNFINISHED = '.build-'
+ROOT = 0  # the user whose files all trust
 _ABANDONED_AFTER = 24 * 3600.0  # seconds; nobody writes a file for a day
 
 _lock = threading.Lock()
@@ -86,20 +88,23 @@ def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
         remedy='the current folder is "."',
     )
     folder = _absolute(path)
+    usable: Path | None = folder
     try:
         _claim(folder)
     except (OSError, ValueError) as cause:  # ValueError: a NUL in the name
-        raise KernelError(
-            explain(
-                'set_cache_dir',
-                'the folder cannot be used.',
-                expected='a folder that this user owns and may write',
-                got=f'{folder} ({cause})',
-                remedy='name another folder',
-            )
-        ) from cause
+        if isinstance(cause, ValueError) or not (_may_read(folder) and compiled(folder, None)):
+            raise KernelError(
+                explain(
+                    'set_cache_dir',
+                    'the folder cannot be used.',
+                    expected='a folder of this user that can be written, or kernels to read',
+                    got=f'{folder} ({cause})',
+                    remedy='name another folder',
+                )
+            ) from cause
+        usable = None  # what is not there is built elsewhere
     with _lock:
-        _chosen = _ready = folder
+        _chosen, _ready = folder, usable
 
 
 def get_cache_dir() -> str:
@@ -119,18 +124,25 @@ def get_cache_dir() -> str:
 
 def fetch(name: str) -> bytes | None:
     """Return what was published under a name, or None if it is missing, damaged or not ours."""
-    place = folder()
-    if place is None:
-        return None
-    try:
-        with open(place / name, 'rb') as file:
-            if not is_own(os.fstat(file.fileno())):
-                return None
-            data = file.read()
-    except OSError:
-        return None
-    body = data[len(_MAGIC) + 32 :]
-    return body if data == _sealed(name, body) else None
+    for place in places():
+        try:
+            with open(place / name, 'rb') as file:
+                if not is_own(os.fstat(file.fileno())):
+                    continue
+                data = file.read()
+        except OSError:
+            continue
+        body = data[len(_MAGIC) + 32 :]
+        if data == _sealed(name, body):
+            return body
+    return None
+
+
+def places() -> list[Path]:
+    """Return the folders in which compiled kernels are looked for, in this order."""
+    named = _chosen or default_dir()
+    found = [named] if _may_read(named) else []
+    return list(dict.fromkeys([*found, *(place for place in (_ready, _private) if place)]))
 
 
 def publish(name: str, body: bytes) -> None:
@@ -211,9 +223,23 @@ def _sealed(name: str, body: bytes) -> bytes:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Tell whether only this user can have written a file; where there are no users, anybody."""
-    own = not hasattr(os, 'getuid') or status.st_uid == os.getuid()
-    return own and stat.S_ISREG(status.st_mode)
+    """Tell whether only this user, or root, can have written a file; without users, anybody."""
+    return _is_trusted(status) and stat.S_ISREG(status.st_mode)
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    if not hasattr(os, 'getuid') or status.st_uid == os.getuid():
+        return True
+    return status.st_uid == ROOT and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _may_read(folder: Path) -> bool:
+    """Tell whether a folder is there, can be read, and is this user's or root's."""
+    try:
+        trusted = folder.is_absolute() and _is_trusted(folder.stat())
+        return trusted and os.access(folder, os.R_OK | os.X_OK)
+    except (OSError, ValueError):
+        return False
 
 
 def _claim(folder: Path) -> None:
@@ -232,11 +258,14 @@ def _claim(folder: Path) -> None:
 
 
 def folder() -> Path | None:
-    """Return the folder in use; None where even a temporary one cannot be had."""
+    """Return the folder to write to; None where even a temporary one cannot be had.
+
+    One that was removed meanwhile is made again.
+    """
     global _ready
     wanted, trouble = None, None
     with _lock:
-        if _ready is None:
+        if _ready is None or not _ready.is_dir():
             wanted = _chosen or default_dir()
             try:
                 _claim(wanted)
@@ -254,7 +283,7 @@ def private_folder() -> Path | None:
     """Return a temporary folder of this process, for what the chosen one has no room for."""
     global _private
     with _lock:
-        if _private is None:
+        if _private is None or not _private.is_dir():
             _private = _temporary()
         return _private
 

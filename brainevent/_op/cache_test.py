@@ -3,6 +3,7 @@
 
 import errno
 import os
+import shutil
 import stat
 import tempfile
 import time
@@ -36,6 +37,8 @@ def test_nothing_is_made_before_it_is_needed(folder):
     assert cache.get_cache_dir() == str(folder)
     assert not folder.exists()
     cache.fetch('one')
+    assert not folder.exists()
+    cache.publish('one', BODY)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
@@ -87,7 +90,55 @@ def test_file_of_another_user_is_a_miss(folder, monkeypatch):
     cache.publish('one', BODY)
     mine = os.getuid()
     monkeypatch.setattr(os, 'getuid', lambda: mine + 1)
+    monkeypatch.setattr(cache, 'ROOT', mine + 2)
     assert cache.fetch('one') is None
+
+
+def test_file_of_root_is_read_unless_others_can_write_it(folder, monkeypatch):
+    cache.publish('one', BODY)
+    mine = os.getuid()
+    monkeypatch.setattr(os, 'getuid', lambda: mine + 1)
+    monkeypatch.setattr(cache, 'ROOT', mine)
+    assert cache.fetch('one') == BODY
+    (folder / 'one').chmod(0o666)
+    assert cache.fetch('one') is None
+
+
+def cannot_be_written(folder, monkeypatch):
+    """Make a folder read-only for everybody; root writes anywhere."""
+    folder.chmod(0o500)
+    access = os.access
+
+    def judge(path, mode):
+        return access(path, mode) and not (mode & os.W_OK and Path(path) == folder)
+
+    monkeypatch.setattr(os, 'access', judge)
+
+
+def test_a_folder_that_cannot_be_written_is_read(folder, tmp_path, monkeypatch):
+    cache.publish('one', BODY)
+    monkeypatch.setattr(cache, '_ready', None)  # as in another process
+    cannot_be_written(folder, monkeypatch)
+    assert not caught(lambda: cache.fetch('one')) and cache.fetch('one') == BODY
+    told = caught(lambda: cache.publish('two', BODY))  # what is not there is kept elsewhere
+    assert len(told) == 1 and 'not writable' in told[0]
+    assert cache.fetch('two') == BODY and cache.fetch('one') == BODY
+    assert not (folder / 'two').exists()
+    cache.set_cache_dir(folder)  # by name, too
+    assert cache.fetch('one') == BODY
+    empty = tmp_path / 'empty'
+    empty.mkdir()
+    cannot_be_written(empty, monkeypatch)
+    with pytest.raises(KernelError, match='kernels to read'):
+        cache.set_cache_dir(empty)
+
+
+def test_a_folder_that_was_removed_is_made_again(folder):
+    cache.publish('one', BODY)
+    shutil.rmtree(folder)
+    assert cache.fetch('one') is None
+    assert not caught(lambda: cache.publish('two', BODY))
+    assert cache.fetch('two') == BODY and (folder / 'two').exists()
 
 
 def caught(*calls):
@@ -115,6 +166,7 @@ def test_folder_of_another_user_is_not_trusted(folder, monkeypatch):
     mine = os.getuid()
     monkeypatch.setattr(cache, 'is_own', lambda status: True)
     monkeypatch.setattr(os, 'getuid', lambda: mine + 1)
+    monkeypatch.setattr(cache, 'ROOT', mine + 2)
     assert 'belongs to another user' in assert_private_folder_is_used(folder)
 
 

@@ -24,11 +24,11 @@ def folder(tmp_path, monkeypatch):
 
 
 class Child:
-    """A Python process that runs some code, with a cache folder."""
+    """A Python process that runs some code, with a cache folder; ``first`` hides other packages."""
 
-    def __init__(self, code, *args, cache_dir, **env):
+    def __init__(self, code, *args, cache_dir, first='', **env):
         env = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'BRAINEVENT_CACHE_DIR': str(cache_dir), **env}
-        env['PYTHONPATH'] = str(ROOT)
+        env['PYTHONPATH'] = os.pathsep.join([*filter(None, [first]), str(ROOT)])
         self._process = subprocess.Popen(
             [sys.executable, '-W', 'error::RuntimeWarning', '-c', code, *map(str, args)],
             env={name: value for name, value in env.items() if value is not None},

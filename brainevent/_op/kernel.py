@@ -30,7 +30,7 @@ from brainevent._error import (
 )
 from brainevent._keywords import also_named
 from brainevent._op import registry, rules
-from brainevent._op.backends import get_backend_record
+from brainevent._op.backends import CompilerMissing, get_backend_record
 from brainevent._op.benchmark import BenchmarkResult, run_benchmark
 from brainevent._op.selection import Ask, KernelEntry, KernelTable, check_ask
 from brainevent._typing import Array, KernelGenerator, Rule, Supports
@@ -251,10 +251,22 @@ class XLACustomKernel:
         **static: Any,
     ) -> Any:
         params = {**static, 'outs': outs.pytree()}
-        entry = self._table.choose((platform, backend, scope_), params)
+        broken: dict[str, str] = {}
+        while True:
+            entry = self._table.choose((platform, backend, scope_), params, broken)
+            try:
+                return self._lower_entry(platform, ctx, entry, params, outs, values)
+            except CompilerMissing as error:
+                broken[entry.backend] = str(error)  # the next choice passes it over
+
+    def _lower_entry(
+        self, platform: str, ctx: Any, entry: KernelEntry, params: Any, outs: _Outs, values: Any
+    ) -> Any:
         try:
             kernel = entry.kernel_generator(**params)
             return _compat.lower_traced(self._checked(entry, kernel, outs))(ctx, *values)
+        except CompilerMissing:
+            raise
         except (KernelCompilationError, KernelFallbackExhaustedError) as error:
             error.add_note(self._ways_out(entry))
             raise

@@ -235,28 +235,38 @@ class KernelTable:
                     return tuple(reached)
         return tuple(reached)
 
-    def choose(self, request: Request, static: dict[str, Any]) -> KernelEntry:
-        """Return the kernel that serves the call, or raise an error that says what could."""
+    def choose(
+        self, request: Request, static: dict[str, Any], broken: dict[str, str] | None = None
+    ) -> KernelEntry:
+        """Return the kernel that serves the call, or raise an error that says what could.
+
+        ``broken`` are backends whose compiler was found to fail, each with the reason.
+        """
+        broken = broken or {}
         self.requests.add(request)
         _tables.setdefault(id(self), self)
         of = self.of(request[0])
         passed: list[tuple[str, str, str]] = []
         for backend, who in self.wishes(request):
             entry, why = _serve(backend, of.get(backend, ()), static)
+            if backend in broken:
+                entry, why = None, broken[backend]
             if entry is not None:
                 for one in passed:
-                    self._tell(*one, platform=request[0], taken=backend)
+                    self._tell(*one, platform=request[0], taken=backend, broken=broken)
                 return entry
             passed.append((backend, who, why))
         raise self._exhausted(request, {backend: why for backend, _, why in passed if why})
 
-    def _tell(self, backend: str, who: str, why: str, *, platform: str, taken: str) -> None:
+    def _tell(
+        self, backend: str, who: str, why: str, *, platform: str, taken: str, broken: dict[str, str]
+    ) -> None:
         """Warn once that a backend was passed over, and why."""
         if who == _RULE:
             return
         if not why:
             text = f'{self.name} has no kernel {backend!r} for {platform!r}, which {who} asks for'
-        elif _missing(backend) is not None:
+        elif backend in broken or _missing(backend) is not None:
             # What is missing concerns the machine: one warning, not one for each operator.
             text = f'backend {backend!r} is not available: {why}'
         else:

@@ -21,12 +21,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from brainevent._error import CompilationError, KernelError, KernelToolchainError, expect, explain
 from brainevent._op import cache
 from brainevent._op.kernix.cpptext import Source
 from brainevent._op.kernix.keys import Keys
 from brainevent._op.kernix.toolchain import Options, Toolchain, so_suffix
+from brainevent._op.notice import compilation_notice
 
 try:
     import fcntl
@@ -112,6 +114,11 @@ def build(job: Job) -> Path:
     KernelError
         If there is no place at all.
     """
+    if not job.force:
+        for place in cache.places():  # one that cannot be written may hold it
+            found = find(job.entry(place), job.name, job.keys.key)
+            if found is not None:
+                return found
     root = cache.folder()
     if root is not None:
         try:
@@ -157,6 +164,29 @@ def find(entry: Path, name: str, key: str) -> Path | None:
     return None
 
 
+def built_elsewhere(name: str, keys: Keys) -> Keys | None:
+    """Return the keys of a cached library of the same inputs, built by any compiler, or None."""
+    wanted = _without_compiler(json.loads(json.dumps(keys.inputs)))
+    for place in cache.places():
+        for told in sorted(place.glob(f'{name}-*/{name}.json')):
+            try:
+                record = json.loads(told.read_bytes())
+                inputs = _without_compiler(record['inputs'])
+                found = Keys(record['key'], record['functions'], record['inputs'])
+            except (OSError, ValueError, LookupError, TypeError):
+                continue  # torn, or not of this version
+            if inputs == wanted and find(told.parent, name, found.key) is not None:
+                return found
+    return None
+
+
+def _without_compiler(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return inputs without the version of the compiler; headers by content, not by place."""
+    kind, _, _, *surroundings = inputs['toolchain']
+    headers = sorted(inputs['headers'].values())
+    return {**inputs, 'toolchain': [kind, *surroundings], 'headers': headers}
+
+
 def _build_in(root: Path, job: Job) -> Path:
     entry = job.entry(root)
     found = None if job.force else find(entry, job.name, job.keys.key)
@@ -179,7 +209,8 @@ def _compile(root: Path, entry: Path, job: Job) -> Path:
         work.mkdir(parents=True, exist_ok=True)
         output = work / library.name
         try:
-            job.toolchain.compile(job.unit(kept), work, output, job.options)
+            with compilation_notice(job.name, root):
+                job.toolchain.compile(job.unit(kept), work, output, job.options)
         except CompilationError as error:
             if os.strerror(errno.ENOSPC) not in error.compiler_output:
                 raise

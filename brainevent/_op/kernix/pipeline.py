@@ -9,9 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from brainevent._error import KernelError, KernelLoadError, OptionError, expect, explain
+from brainevent._error import (
+    HostCompilerNotFoundError,
+    KernelError,
+    KernelLoadError,
+    OptionError,
+    expect,
+    explain,
+)
 from brainevent._op.kernix import runtime
-from brainevent._op.kernix.build import Job, build, check_name
+from brainevent._op.kernix.build import Job, build, built_elsewhere, check_name
 from brainevent._op.kernix.cpptext import Part, Source
 from brainevent._op.kernix.keys import make_keys
 from brainevent._op.kernix.loaders import PathLike, Request
@@ -20,6 +27,7 @@ from brainevent._op.kernix.nvcc import cuda_toolchain
 from brainevent._op.kernix.source import read_functions
 from brainevent._op.kernix.toolchain import (
     HostCxx,
+    NoCxx,
     Options,
     Toolchain,
     compile_timeout,
@@ -32,7 +40,12 @@ _HALVES = re.compile('[\ud800-\udfff]')  # of characters: only Python knows them
 
 def load_cpp(request: Request) -> CompiledModule:
     """Compile C++ for the CPU."""
-    return _load(request, HostCxx(), '.cpp', graph=True)
+    toolchain: Toolchain
+    try:
+        toolchain = HostCxx()
+    except HostCompilerNotFoundError as cause:
+        toolchain = NoCxx(cause)  # a library in the cache serves without one
+    return _load(request, toolchain, '.cpp', graph=True)
 
 
 def load_cuda(
@@ -89,6 +102,8 @@ def _load(request: Request, toolchain: Toolchain, suffix: str, graph: bool) -> C
     folders = list(dict.fromkeys(Path(p.label).parent for p in source.parts if p.is_file))
     options = _options(request, folders, where)
     keys = make_keys(source.text, folders, specs, graph, toolchain, options)
+    if isinstance(toolchain, NoCxx):
+        keys = built_elsewhere(name, keys) or keys
     prefix = name if request.target_prefix is None else request.target_prefix
     contents = {f'{prefix}.{spec.name}': keys.functions[spec.name] for spec in specs}
     if request.auto_register:

@@ -244,6 +244,30 @@ class HostCxx:
         run_compiler(command, folder, options, source=source)
 
 
+class NoCxx:
+    """What takes the place of the C++ compiler where there is none: it knows libraries only.
+
+    Parameters
+    ----------
+    cause : HostCompilerNotFoundError
+        Raised when something has to be compiled.
+    """
+
+    name = HostCxx.name
+    platform = HostCxx.platform
+
+    def __init__(self, cause: HostCompilerNotFoundError) -> None:
+        self.cause = cause
+
+    def identity(self) -> tuple[str, ...]:
+        """Return what `HostCxx.identity` does, without version and target."""
+        return (self.name, '', '', *environment())
+
+    def compile(self, source: str, folder: Path, output: Path, options: Options) -> None:
+        """Raise the error that says where a compiler was looked for."""
+        raise self.cause
+
+
 def find_host_compiler() -> tuple[str, ...]:
     """Return the command of the C++ compiler: ``CXX``, conda's, then g++, c++, clang++ on PATH.
 

@@ -30,7 +30,9 @@ import numpy as np
 from brainevent import config
 from brainevent._error import KernelLoadError, KernelRegistrationError, expect
 from brainevent._op import cache
+from brainevent._op.backends import CompilerMissing
 from brainevent._op.ffi_naming import digest
+from brainevent._op.notice import compilation_notice
 from brainevent._op.numba_ffi import load
 from brainevent._op.numba_ffi.load import MachineCode
 from brainevent._typing import Array
@@ -105,11 +107,21 @@ class Order:
         return target
 
     def _build(self) -> MachineCode:
-        compiler = importlib.import_module('brainevent._op.numba_ffi.compile')
+        compiler = _compiler()
         signature = compiler.Signature(self.ins, self.outs)
         phases = self.recipe.build()
         code: MachineCode = compiler.compile_phases(self.target, phases, signature, self.threads)
         return code
+
+
+def _compiler() -> Any:
+    """Import what compiles, and numba with it."""
+    try:
+        return importlib.import_module('brainevent._op.numba_ffi.compile')
+    except Exception as cause:  # a numba that does not fit its surroundings fails in many ways
+        raise CompilerMissing(
+            f'numba cannot be imported ({type(cause).__name__}: {cause})'
+        ) from cause
 
 
 def call(
@@ -148,7 +160,10 @@ def ensure(target: str, build: Callable[[], MachineCode], keep: bool = True) -> 
     with _turn(target):
         if load.is_loaded(target) or (keep and load_stored(target)):
             return
-        code = build()
+        with compilation_notice(
+            target.rpartition('.')[0] or target, cache.folder() if keep else None
+        ):
+            code = build()
         load.load(target, code)
         if keep and code.portable:
             cache.publish(_file(target), code.pack())
