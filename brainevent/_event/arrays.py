@@ -22,6 +22,7 @@ from brainevent._event.bitpack import bitpack
 from brainevent._event.plain import PlainArray, plain
 from brainevent._format.dense import as_matrix, is_beside_events
 from brainevent._keywords import also_named
+from brainevent._pytree import pytree
 from brainevent._typing import Array
 
 __all__ = ['BinaryArray', 'BitPackedBinary', 'EventArray', 'EventRepresentation', 'MaskedFloat']
@@ -238,7 +239,7 @@ class EventRepresentation(PlainArray):
         return events
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class BinaryArray(EventRepresentation):
     """Binary events: ``True`` or a value above zero is one event and counts exactly one.
 
@@ -310,7 +311,7 @@ class BinaryArray(EventRepresentation):
         return BitPackedBinary(self._value)
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class BitPackedBinary(EventRepresentation):
     """Binary events that can be had in bits, 32 elements in a word.
 
@@ -383,7 +384,7 @@ class BitPackedBinary(EventRepresentation):
         return self.transpose()
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class MaskedFloat(EventRepresentation):
     """Graded events: zeros are skipped, other values count as themselves.
 

@@ -14,12 +14,13 @@ from brainevent._event.arrays import as_spikes
 from brainevent._event.bitpack import WORD, bitpack, bitunpack
 from brainevent._format.dense import as_matrix, is_beside_events
 from brainevent._keywords import also_named
+from brainevent._pytree import pytree
 from brainevent._typing import Array
 
 __all__ = ['CompactBinary']
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class CompactBinary:
     """Binary events with a list of those that are active, for products that need not search.
 

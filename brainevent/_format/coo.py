@@ -13,6 +13,7 @@ from brainevent._format.convert import sorted_entries
 from brainevent._format.coordinates import COO_MIRROR_PRODUCTS, COO_PRODUCTS
 from brainevent._format.functions import multiply
 from brainevent._format.given import unpacked
+from brainevent._pytree import pytree
 
 __all__ = [
     'COO',
@@ -38,7 +39,7 @@ class COOInfo(NamedTuple):
     cols_sorted: bool
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class COO(StoredMatrix):
     """Matrix as a list of coordinates.
 

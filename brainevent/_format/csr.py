@@ -14,6 +14,7 @@ from brainevent._format.compressed import CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
 from brainevent._format.convert import sorted_entries
 from brainevent._format.functions import multiply
 from brainevent._format.given import unpacked
+from brainevent._pytree import pytree
 
 __all__ = [
     'CSC',
@@ -102,7 +103,7 @@ def _offsets(where: str, indptr: jax.Array, wanted: Any) -> jax.Array:
     return indptr if wanted == 'auto' else as_index(where, 'indptr', indptr).astype(wanted)
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class CSR(_Compressed):
     """Matrix in compressed sparse rows.
 
@@ -144,7 +145,7 @@ class CSR(_Compressed):
         return self._turned(CSC, axes)  # type: ignore[no-any-return]
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class CSC(_Compressed):
     """Matrix in compressed sparse columns.
 

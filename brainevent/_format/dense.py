@@ -19,6 +19,7 @@ from brainevent._error import ShapeError, expect
 from brainevent._format.base import DataRepresentation, StoredMatrix
 from brainevent._format.bridge import FORMATS, as_sparse
 from brainevent._format.indexing import map_number, row_ids
+from brainevent._pytree import pytree
 from brainevent._typing import Array, Shape
 
 __all__ = [
@@ -108,7 +109,7 @@ def _elementwise(op: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
     return method
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class Dense(StoredMatrix):
     """Dense matrix whose products with events visit active rows or columns only.
 

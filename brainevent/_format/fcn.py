@@ -24,6 +24,7 @@ from brainevent._format.convert import sorted_entries
 from brainevent._format.ell import FCN_MIRROR_PRODUCTS, FCN_PRODUCTS
 from brainevent._format.functions import multiply
 from brainevent._format.given import unpacked
+from brainevent._pytree import pytree
 
 __all__ = [
     'FixedNumConn',
@@ -155,7 +156,7 @@ def _width(where: str, indptr: Any, num_conn: int | None) -> tuple[int, bool]:
     return width, low == width
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class FixedNumPerPre(FixedNumConn):
     """Matrix with the same number of connections in every row.
 
@@ -195,7 +196,7 @@ class FixedNumPerPre(FixedNumConn):
         return self._turned(FixedNumPerPost, axes)  # type: ignore[no-any-return]
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class FixedNumPerPost(FixedNumConn):
     """Matrix with the same number of connections in every column.
 

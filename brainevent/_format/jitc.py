@@ -51,6 +51,7 @@ from brainevent._format.given import own_shape
 from brainevent._format.indexing import Indexing
 from brainevent._format.leaves import check_leaves
 from brainevent._keywords import also_named
+from brainevent._pytree import pytree
 from brainevent._typing import Array
 
 __all__ = [
@@ -546,7 +547,7 @@ class JITCUniformMatrix(JITCMatrix):
         check_interval(type(self).__name__, self.low, self.high)
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class JITCScalarR(JITCScalarMatrix):
     """Matrix whose edges are drawn while it is used, and all weigh the same.
 
@@ -591,7 +592,7 @@ class JITCScalarR(JITCScalarMatrix):
     """
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class JITCScalarC(JITCScalarMatrix):
     """The same matrix as `JITCScalarR` of the same arguments, and the class of its transpose.
 
@@ -607,7 +608,7 @@ class JITCScalarC(JITCScalarMatrix):
 JITCScalarR.sister = JITCScalarC
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class JITCNormalR(JITCNormalMatrix):
     """Matrix whose edges are drawn while it is used, with normal weights.
 
@@ -650,7 +651,7 @@ class JITCNormalR(JITCNormalMatrix):
     """
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class JITCNormalC(JITCNormalMatrix):
     """The same matrix as `JITCNormalR` of the same arguments, and the class of its transpose.
 
@@ -666,7 +667,7 @@ class JITCNormalC(JITCNormalMatrix):
 JITCNormalR.sister = JITCNormalC
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class JITCUniformR(JITCUniformMatrix):
     """Matrix whose edges are drawn while it is used, with uniform weights.
 
@@ -710,7 +711,7 @@ class JITCUniformR(JITCUniformMatrix):
     """
 
 
-@jax.tree_util.register_pytree_with_keys_class
+@pytree
 class JITCUniformC(JITCUniformMatrix):
     """The same matrix as `JITCUniformR` of the same arguments, and the class of its transpose.
 

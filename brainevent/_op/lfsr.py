@@ -37,6 +37,7 @@ import numpy as np
 from brainevent import config
 from brainevent._compat import is_tracer
 from brainevent._error import DtypeError, OptionError, expect
+from brainevent._pytree import serializable
 from brainevent._typing import Array
 
 __all__ = [
@@ -63,9 +64,17 @@ class _ShiftRegister(abc.ABC):
 
     def __init_subclass__(cls) -> None:
         """Make every generator a pytree whose leaves are the words of its state."""
-        jax.tree_util.register_pytree_node(
-            cls, lambda rng: (rng._key, None), lambda _, key: cls._of(key)
-        )
+        jax.tree_util.register_pytree_node(cls, lambda rng: rng.tree_flatten(), cls.tree_unflatten)
+        serializable(cls)
+
+    def tree_flatten(self) -> tuple[Key, None]:
+        """Show the four words of the state as leaves."""
+        return self._key, None
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: None, children: Any) -> Self:
+        """Put a generator together from whatever stands for its words."""
+        return cls._of(children)
 
     @classmethod
     def _of(cls, key: Any) -> Self:
