@@ -31,3 +31,13 @@ def test_a_promised_name(name):
 def test_names_come_by_import_too():
     for name in sorted(CHECKS):
         exec(f'from brainevent import {name}', {})
+
+
+def test_operators_are_registered_under_the_names_they_are_exported_by():
+    for name in be.__all__:
+        op = getattr(be, name)
+        if isinstance(op, be.XLACustomKernel) and name.endswith('_p'):
+            assert op.name == name[:-2]
+            assert be.get_registry()[op.name] is op
+    assert hasattr(be.BenchmarkResult, 'records')
+    assert hasattr(be.CompiledModule, 'function_names') and hasattr(be.CompiledModule, 'path')

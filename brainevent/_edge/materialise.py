@@ -107,7 +107,12 @@ _listings: dict[str, XLACustomKernel] = {}
 
 
 def list_edges(
-    layout: Layout, arrays: Sequence[Array], ptr: Array, shape: tuple[int, int], size: int
+    layout: Layout,
+    arrays: Sequence[Array],
+    ptr: Array,
+    shape: tuple[int, int],
+    size: int,
+    keys: bool = True,
 ) -> tuple[Array, Array, Array, Array]:
     """Count the edges of a drawn layout, and list them row by row.
 
@@ -122,18 +127,20 @@ def list_edges(
         Rows and columns.
     size : int
         Length of the list; what is not filled is zero. Nothing is listed, only counted, for 0.
+    keys : bool
+        Whether to list the keys, too.
 
     Returns
     -------
     count : Array of int32, shape (shape[0],)
         Edges of every row.
     col : Array of int32, shape (size,)
-    high, low : Array of uint32, shape (size,)
+    high, low : Array of uint32, shape (size,), or (0,) without keys
         The key of every edge.
     """
     op = _listings.get(layout.name) or _declare_listing(layout)
-    lists = [struct((size,), d) for d in (jnp.int32, jnp.uint32, jnp.uint32)]
-    outs = [struct((shape[0],), jnp.int32), *lists]
+    each = struct((size if keys else 0,), jnp.uint32)
+    outs = [struct((shape[0],), jnp.int32), struct((size,), jnp.int32), each, each]
     return tuple(op(*arrays, ptr, outs=outs, spec=Spec(layout, CONSTANT, shape)))
 
 

@@ -29,7 +29,9 @@ MIRROR = EdgeOperator('mirror')
 _ops: dict[str, XLACustomKernel] = {}
 
 
-def mirror(layout: Layout, arrays: Sequence[Array], shape: tuple[int, int]) -> tuple[Array, ...]:
+def mirror(
+    layout: Layout, arrays: Sequence[Array], shape: tuple[int, int], tags: bool = True
+) -> tuple[Array, ...]:
     """Order the edges of a layout by column, and by row if it has no rows.
 
     Parameters
@@ -39,18 +41,20 @@ def mirror(layout: Layout, arrays: Sequence[Array], shape: tuple[int, int]) -> t
         Its structure, concrete or traced.
     shape : tuple of int
         Rows and columns.
+    tags : bool
+        Whether to return ``tag``, which a layout without rows always has.
 
     Returns
     -------
     far, ptr, tag : Array of int
-        Of shapes ``(nse,)``, ``(columns + 1,)`` and ``(nse,)``; three more in front, for the rows,
-        if the layout has none.
+        Of shapes ``(nse,)``, ``(columns + 1,)`` and ``(nse,)``, or ``(0,)`` without tags; three
+        more in front, for the rows, if the layout has none.
     """
     op = _ops.get(layout.name) or _declare(layout)
     spec = Spec(layout, STORED, shape)
     count = layout.count(tuple(arrays), shape)
     dtype = jnp.int32 if count < 2**31 else jnp.int64
-    each = struct((count,), dtype)
+    each = struct((count if tags or not layout.walk else 0,), dtype)
     outs = [
         out
         for lines in (shape[1:] if layout.walk else shape)
@@ -113,7 +117,8 @@ def by_sorting(*, spec: Spec, outs: Sequence[Any], **_: Any) -> Callable[..., An
         inside = within(row, m) & within(col, n)
         results = [] if spec.layout.walk else _lines(row, col, inside, m)
         results += _lines(col, row, inside, n)
-        return [r.astype(o.dtype) for r, o in zip(results, outs, strict=True)]
+        parts = zip(results, outs, strict=True)  # tags may be left out
+        return [r[: o.shape[0]].astype(o.dtype) for r, o in parts]
 
     return kernel
 

@@ -71,10 +71,13 @@ class Products(Door):
         What they carry.
     stem : str
         Part of the primitives' names: ``csr`` gives ``csrmv``, ``binary_csrmm`` and so on.
+    names : str, optional
+        The names where they are not the stem and ``mv`` or ``mm``, with ``{}`` for these.
     """
 
-    def __init__(self, layout: Layout, weight: Weight, stem: str) -> None:
+    def __init__(self, layout: Layout, weight: Weight, stem: str, names: str = '') -> None:
         self.layout, self.weight, self.stem = layout, weight, stem
+        self.names = names or f'{stem}{{}}'
         kinds = [(event, rank) for event in Event for rank in (1, 2)]
         self.ops = {kind: self._declare(PRODUCT, '', *kind) for kind in kinds}
         sampled = kinds if weight.name == 'stored' else []  # others have no number for each edge
@@ -93,7 +96,7 @@ class Products(Door):
     def _declare(
         self, operator: EdgeOperator, suffix: str, event: Event, rank: int
     ) -> XLACustomKernel:
-        name = f'{event.value}{self.stem}{"mv" if rank == 1 else "mm"}{suffix}'
+        name = event.value + self.names.format('mv' if rank == 1 else 'mm') + suffix
         op = XLACustomKernel(name)
         structure = [None] * len(self.layout.arrays)
         if operator is PRODUCT:

@@ -168,8 +168,9 @@ def _pick(spec: Spec, edges: int, ops: Any, outs: Any, *, back: bool, **_: Any) 
 
 def _mirror(spec: Spec, edges: int, ops: Any, outs: Any, **_: Any) -> list[Part]:
     lines = spec.shape[1:] if spec.layout.walk else spec.shape
-    wanted = [s for n in lines for s in ((edges,), (n + 1,), (edges,))]
-    return [('result', out, (shape,)) for out, shape in zip(outs, wanted, strict=True)]
+    tags = ((edges,), (0,)) if spec.layout.walk else ((edges,),)  # they may be left out
+    wanted = [s for n in lines for s in (((edges,),), ((n + 1,),), tags)]
+    return [('result', out, shapes) for out, shapes in zip(outs, wanted, strict=True)]
 
 
 def _dense(spec: Spec, edges: int, ops: Any, outs: Any, **_: Any) -> list[Part]:
@@ -178,11 +179,13 @@ def _dense(spec: Spec, edges: int, ops: Any, outs: Any, **_: Any) -> list[Part]:
 
 def _listing(spec: Spec, edges: int, ops: Any, outs: Any, **_: Any) -> list[Part]:
     m = spec.shape[0]
-    count, *lists = outs
+    count, places, high, low = outs
     return [
         ('row offset', ops[0], ((m + 1,),)),
         ('count', count, ((m,),)),
-        *(('list', x, (lists[0],)) for x in lists),
+        ('list', places, (places[:1],)),
+        ('key', high, (places, (0,))),  # keys may be left out
+        ('key', low, (high,)),
     ]
 
 

@@ -17,6 +17,7 @@ import brainunit as u
 import jax.numpy as jnp
 import numpy as np
 
+from brainevent._compat import is_concrete
 from brainevent._edge.doors import Door, raise_level
 from brainevent._edge.event import Event, unwrap
 from brainevent._edge.layout import safe, within
@@ -327,6 +328,16 @@ def _check_bounds(where: str, bounds: Sequence[Any], clip: str, *numbers: Array)
         got=lambda: repr(clip),
     )
     given = [b for b in bounds if b is not None]
+    known = len(given) == 2 and all(b.size == 1 and is_concrete(b) for b in given)
+    expect(
+        not known or not bool(np.ravel(given[0]) > np.ravel(given[1])),
+        OptionError,
+        where,
+        '`w_min` is above `w_max`.',
+        expected='w_min <= w_max',
+        got=lambda: f'w_min={given[0]}, w_max={given[1]}',
+        remedy='exchange them',
+    )
     expect(
         not given or not any(jnp.issubdtype(a.dtype, jnp.complexfloating) for a in numbers),
         DtypeError,

@@ -151,6 +151,13 @@ def test_trace_and_bounds_are_converted():
     near(coo().update_on_pre(PRE, POST_TRACE * (u.mV / u.mV)).data, W + ON_PRE)
 
 
+def test_bounds_that_leave_no_room_are_refused():
+    A = be.CSR.fromdense(np.float32([[1, 0], [2, 3]]))
+    with pytest.raises(be.OptionError, match='`w_min` is above `w_max`'):
+        A.update_on_pre(jnp.array([True, False]), jnp.ones(2), 2.0, 1.0)
+    assert (A.update_on_pre(jnp.array([True, False]), jnp.ones(2), 2.0, 2.0).data == 2).all()
+
+
 @pytest.mark.parametrize(
     ('name', 'args', 'expected', 'got'),
     [

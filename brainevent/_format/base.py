@@ -102,6 +102,18 @@ class DataRepresentation(Buffers, u.sparse.SparseMatrix):  # type: ignore[misc]
         """Convert to compressed columns."""
         return self._refuse('tocsc')
 
+    def solve(self, b: Any, tol: Any = None, reorder: Any = None) -> Any:
+        """Solve a linear system."""
+        return self._refuse('solve')
+
+    def diag_add(self, other: Any) -> Any:
+        """Add values to the diagonal."""
+        return self._refuse('diag_add')
+
+    def with_mirror(self) -> Any:
+        """Build an index for the direction in which entries are not sorted."""
+        return self._refuse('with_mirror')
+
     @also_named(y='y_dim_arr', w='w_dim_arr')
     def dt2t(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
         """Multiply a value for each entry by ``y_dim_arr`` at the entry's row."""

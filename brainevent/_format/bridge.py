@@ -19,9 +19,10 @@ from brainevent._compat import is_concrete, is_tracer
 from brainevent._edge.layout import PADDING, within
 from brainevent._edge.operands import as_array, split_unit
 from brainevent._error import DtypeError, OptionError, ShapeError, UnitError, expect, listed
+from brainevent._format.host_sort import in_order
 from brainevent._typing import Array
 
-__all__ = ['FORMATS', 'Bridge', 'as_sparse', 'known', 'show_shortage']
+__all__ = ['FORMATS', 'Bridge', 'as_sparse', 'known', 'reordered', 'show_shortage']
 
 FORMATS: dict[str, Any] = {}
 """Formats by the names of their classes, so that each can turn into any other."""
@@ -85,19 +86,6 @@ class Bridge:
     def _fromcoo(cls, coo: Any) -> Any:
         """Build the matrix of coordinates that are known to be sound, or traced."""
         raise NotImplementedError
-
-    def _reordered(self, order: Any) -> Any:
-        """Return the weights in another order; one for all entries is in every order."""
-        data = self.data
-        if data.size == 1:
-            return data
-        number, unit = split_unit(data)
-        if is_concrete(number) and is_concrete(order):  # on the host, where no size is compiled
-            with jax.ensure_compile_time_eval():
-                number = jnp.asarray(np.asarray(number)[np.asarray(order)])
-        else:
-            number = number[order]
-        return number if unit is None else u.Quantity(number, unit=unit)
 
     # ---- from dense -----------------------------------------------------------------------------
 
@@ -306,6 +294,19 @@ class Bridge:
         inside = (row < self.shape[0]) & (col < self.shape[1])
         ends = row[inside], col[inside]
         return scipy.sparse.coo_array((values[inside], ends), shape=self.shape)
+
+
+def reordered(data: Any, order: Any) -> Any:
+    """Return the weights in another order; one for all entries is in every order."""
+    if data.size == 1:
+        return data
+    number, unit = split_unit(data)
+    if is_concrete(number) and is_concrete(order):  # on the host, where no size is compiled
+        with jax.ensure_compile_time_eval():
+            number = jax.device_put(in_order(np.asarray(number), np.asarray(order)))
+    else:
+        number = number[order]
+    return number if unit is None else u.Quantity(number, unit=unit)
 
 
 def known(arrays: Any) -> contextlib.AbstractContextManager[Any]:

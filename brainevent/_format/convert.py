@@ -21,6 +21,7 @@ from brainevent._compat import canonical_dtype, is_tracer
 from brainevent._edge.intake import on_host, signed_ids
 from brainevent._edge.layout import PADDING
 from brainevent._error import BackendError, DtypeError, IndexRangeError, ShapeError, expect, listed
+from brainevent._format.host_sort import in_order, stable_order
 from brainevent._keywords import also_named
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     'csc_to_csr_index',
     'csr_to_coo_index',
     'csr_to_csc_index',
+    'is_whole',
     'sorted_entries',
 ]
 
@@ -356,6 +358,15 @@ def sorted_entries(
     return _group('sorted_entries', group, member, padding=True)
 
 
+def is_whole(indptr: Index, indices: Index, n: int) -> bool:
+    """Return whether a structure is known on this host, is sound, and holds no padding."""
+    if is_tracer(indptr) or is_tracer(indices) or not (_near_host(indptr) and _near_host(indices)):
+        return False
+    offsets, ids = np.asarray(indptr), np.asarray(indices)
+    whole = offsets[0] == 0 and offsets[-1] == ids.size and (np.diff(offsets) >= 0).all()
+    return bool(whole and (not ids.size or (ids.min() >= 0 and ids.max() < n)))
+
+
 def _group(
     where: str,
     group: tuple[str, Index, int],
@@ -377,7 +388,8 @@ def _group(
         if not near:
             return _group_in_jax(jnp.asarray(groups), n_groups, jnp.asarray(members), n_members)
         indptr, ids, order = _group_on_host(groups, n_groups, members, n_members)
-        return (_to_jax(indptr), _to_jax(ids), _to_jax(order)) if as_jax else (indptr, ids, order)
+        made = (indptr, ids, order)  # nobody else holds these arrays
+        return tuple(jax.device_put(_that_fits(x)) for x in made) if as_jax else made
 
 
 def _group_on_host(
@@ -385,11 +397,11 @@ def _group_on_host(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     groups = _moved_outside(groups, n_groups, n_groups)
     members = _moved_outside(members, n_members, PADDING)
-    order = _stable_order(groups, n_groups + 1).astype(_index_dtype(groups.size), copy=False)
+    order = stable_order(groups, n_groups + 1).astype(_index_dtype(groups.size), copy=False)
     indptr = np.zeros(n_groups + 1, _index_dtype(groups.size))
     counts = np.bincount(groups.astype(np.int64, copy=False), minlength=n_groups + 1)
     np.cumsum(counts[:n_groups], out=indptr[1:])
-    return indptr, members[order].astype(_index_dtype(n_members), copy=False), order
+    return indptr, in_order(members, order).astype(_index_dtype(n_members), copy=False), order
 
 
 def _moved_outside(ids: np.ndarray, n: int, outside: int) -> np.ndarray:
@@ -418,18 +430,6 @@ def _inside(ids: jax.Array, n: int, outside: int) -> jax.Array:
     dtype = _fitting(_index_dtype(n))
     outside = outside if outside < np.iinfo(dtype).max else PADDING
     return jnp.where(inside, ids.astype(dtype), jnp.asarray(outside, dtype))
-
-
-def _stable_order(keys: np.ndarray, n: int) -> np.ndarray:
-    """Permutation that sorts ``keys``, all below ``n``, and keeps equal ones in their order."""
-    # Least digit first, 16 bits at a time: numpy sorts 16-bit integers by counting.
-    order: np.ndarray | None = None
-    for shift in range(0, max(n - 1, 1).bit_length(), 16):
-        digit = ((keys if order is None else keys[order]) >> shift).astype(np.uint16)
-        step = np.argsort(digit, kind='stable')
-        order = step if order is None else order[step]
-    assert order is not None
-    return order
 
 
 # Dtypes and kinds of arrays
@@ -461,6 +461,11 @@ def _as_given(outs: tuple[Any, ...], *inputs: Index) -> tuple[Any, ...]:
 
 
 def _to_jax(out: Index) -> jax.Array:
+    return jnp.asarray(_that_fits(out))
+
+
+def _that_fits(out: Index) -> Index:
+    """Return an index in a dtype that JAX has at present."""
     if isinstance(out, np.ndarray) and _fitting(out.dtype) != out.dtype:
         out = _fewest_bits(out)
         expect(
@@ -472,7 +477,7 @@ def _to_jax(out: Index) -> jax.Array:
             got=lambda: f'{out.max()} with jax_enable_x64 off',
             remedy="jax.config.update('jax_enable_x64', True), or pass NumPy arrays only",
         )
-    return jnp.asarray(out)
+    return out
 
 
 # Checks at the door

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from brainevent._edge import Event
 from brainevent._error import OptionError, expect
 from brainevent._format.base import StoredMatrix
+from brainevent._format.bridge import reordered
 from brainevent._format.convert import sorted_entries
 from brainevent._format.coordinates import COO_MIRROR_PRODUCTS, COO_PRODUCTS
 from brainevent._format.functions import multiply
@@ -164,7 +165,7 @@ class COO(StoredMatrix):
         _, row, first = sorted_entries(col, n, row, m)
         _, col, second = sorted_entries(row, m, col[first], n)
         return self._with(
-            data=self._reordered(first[second]),
+            data=reordered(self.data, first[second]),
             row=row[second],
             col=col,
             mirror=(),

@@ -7,11 +7,13 @@ import jax
 import numpy as np
 
 from brainevent._edge import Event
+from brainevent._edge.mirror import mirror
 from brainevent._edge.operands import as_index
 from brainevent._error import OptionError, expect
 from brainevent._format.base import StoredMatrix
-from brainevent._format.compressed import CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
-from brainevent._format.convert import sorted_entries
+from brainevent._format.bridge import FORMATS, reordered
+from brainevent._format.compressed import CSR_LAYOUT, CSR_MIRROR_PRODUCTS, CSR_PRODUCTS
+from brainevent._format.convert import is_whole, sorted_entries
 from brainevent._format.functions import multiply
 from brainevent._format.given import unpacked
 from brainevent._pytree import pytree
@@ -28,6 +30,8 @@ __all__ = [
     'csrmv',
     'csrmv_p',
 ]
+
+MANY = 1 << 20  # entries, from which on a compiled conversion is worth its compilation
 
 csrmv_p, csrmm_p = CSR_PRODUCTS.primitives(Event.REAL)
 binary_csrmv_p, binary_csrmm_p = CSR_PRODUCTS.primitives(Event.BINARY)
@@ -64,13 +68,26 @@ class _Compressed(StoredMatrix):
         )
         self._set(indptr=_offsets(type(self).__name__, self.indptr, indptr_dtype))
 
+    def _as(self, name: str) -> Any:
+        """Turn many entries by counting, not by way of coordinates."""
+        kind, one = FORMATS[name], self.data.size == 1
+        if isinstance(self, kind) or not issubclass(kind, _Compressed):
+            return super()._as(name)
+        self._check_leaves(self.data)
+        made = turned(self.indices, self.indptr, self.layout_shape, not one)
+        if made is None:
+            return super()._as(name)
+        far, ptr, tag = made
+        data = self.data if one else reordered(self.data, tag)
+        return kind(data, far, ptr, shape=self.shape, backend=self.backend, check_structure=False)
+
     @classmethod
     def _fromcoo(cls, coo: Any, **options: Any) -> Self:
         ends = (coo.row, coo.shape[0]), (coo.col, coo.shape[1])
         group, member = ends[::-1] if cls.flipped else ends
         indptr, indices, order = sorted_entries(*group, *member)
         return cls(
-            coo._reordered(order),
+            reordered(coo.data, order),
             indices,
             indptr,
             shape=coo.shape,
@@ -78,6 +95,22 @@ class _Compressed(StoredMatrix):
             check_structure=False,
             **options,
         )
+
+
+def turned(
+    indices: Any, indptr: Any, shape: tuple[int, int], weighted: bool
+) -> tuple[Any, Any, Any] | None:
+    """Turn many compressed rows into columns by counting: less time and memory than a sort.
+
+    Returns
+    -------
+    tuple or None
+        Ids, offsets, and the order of the entries if it is needed. None for few entries, which
+        are not worth a compilation, and for traced or padded ones.
+    """
+    if indices.shape[:1] < (MANY,) or not is_whole(indptr, indices, shape[1]):
+        return None
+    return mirror(CSR_LAYOUT, (indices, indptr), shape, tags=weighted)  # type: ignore[return-value]
 
 
 def _offsets(where: str, indptr: jax.Array, wanted: Any) -> jax.Array:

@@ -120,7 +120,7 @@ def _bound(arrays: tuple[Array, ...], shape: Shape) -> int:
 def _edges(layout: Layout, arrays: tuple[Array, ...], shape: Shape) -> tuple[Array, Array]:
     """List all edges; what there is room for beyond them lies outside the matrix."""
     m, n = shape
-    ptr, (_, col, _, _) = listed(layout, arrays, (m, n), m * n)
+    ptr, (_, col, *_) = listed(layout, arrays, (m, n), m * n, keys=False)
     outside = jnp.arange(m * n) >= ptr[-1]
     row = rows_of(ptr, m * n) if m * n else col
     return jnp.where(outside, m, row), jnp.where(outside, n, col)
@@ -132,7 +132,11 @@ def counted(layout: Layout, arrays: tuple[Array, ...], shape: tuple[int, int]) -
 
 
 def listed(
-    layout: Layout, arrays: tuple[Array, ...], shape: tuple[int, int], size: int
+    layout: Layout,
+    arrays: tuple[Array, ...],
+    shape: tuple[int, int],
+    size: int,
+    keys: bool = True,
 ) -> tuple[Array, tuple[Array, ...]]:
     """Return where rows begin, `MOST` at most, and the list of edges up to a size."""
     count = counted(layout, arrays, shape).astype(jnp.uint32)
@@ -141,7 +145,7 @@ def listed(
     beyond = jax.lax.cummax(((total < count) | (total > MOST)).astype(jnp.int32))
     ends = jnp.where(beyond > 0, MOST, total.astype(jnp.int32))
     ptr = jnp.concatenate([jnp.zeros(1, jnp.int32), ends])
-    return ptr, list_edges(layout, arrays, ptr, shape, size)
+    return ptr, list_edges(layout, arrays, ptr, shape, size, keys)
 
 
 def _check_shapes(where: str, arrays: Any, shape: Shape) -> None:

@@ -18,13 +18,19 @@ __all__ = ['check_interval', 'check_single', 'described', 'room_of', 'show_inval
 
 
 def show_invalid(prob: Any, result: Any) -> Any:
-    """Return a result that is NaN if a traced probability is not a number from 0 to 1."""
+    """Return a result that is NaN if a traced probability is not a number from 0 to 1.
+
+    So are its derivatives. Whole numbers, which cannot be NaN, become the extreme of their dtype.
+    """
     if is_concrete(prob):
         return result  # checked at construction
     valid = ((prob >= 0) & (prob <= 1)).reshape(())
     number, unit = split_unit(result)
     if jnp.issubdtype(number.dtype, jnp.inexact):
-        number = jnp.where(valid, number, jnp.nan)
+        number = number * jnp.where(valid, 1, jnp.nan).astype(number.dtype)
+    elif jnp.issubdtype(number.dtype, jnp.integer):
+        ends = jnp.iinfo(number.dtype)
+        number = jnp.where(valid, number, ends.min or ends.max)
     return with_unit(number, unit)
 
 

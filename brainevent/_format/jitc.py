@@ -15,8 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent._compat import is_concrete
-from brainevent._edge import Event
 from brainevent._edge.operands import as_array, split_unit, with_unit
 from brainevent._edge.update import in_unit
 from brainevent._error import (
@@ -33,9 +31,7 @@ from brainevent._format.drawn import (
     JITU,
     Drawn,
     counted,
-    listed,
     own_prob,
-    own_room,
     own_seed,
     structure,
 )
@@ -47,6 +43,7 @@ from brainevent._format.drawn_checks import (
     room_of,
     show_invalid,
 )
+from brainevent._format.drawn_edges import compressed, picked_elements, picked_rows
 from brainevent._format.given import own_shape
 from brainevent._format.indexing import Indexing
 from brainevent._format.leaves import check_leaves
@@ -66,8 +63,6 @@ __all__ = [
     'JITCUniformMatrix',
     'JITCUniformR',
 ]
-
-PICKED = 64  # rows that are drawn at a time to be made dense
 
 
 class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
@@ -363,44 +358,15 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         >>> A.shape, A.nse == A.indices.size
         ((3, 4), True)
         """
-        return _turned(self._compressed('tocsr', nse), 'tocsr')  # type: ignore[no-any-return]
+        return compressed(self, 'tocsr', nse, CSR)  # type: ignore[no-any-return]
 
     def tocsc(self, nse: int | None = None) -> CSC:
         """Convert to compressed columns; ``nse`` as for `tocsr`."""
-        return _turned(self._compressed('tocsc', nse), 'tocsc')  # type: ignore[no-any-return]
+        return compressed(self, 'tocsc', nse, CSC)  # type: ignore[no-any-return]
 
     def tocoo(self, nse: int | None = None) -> Any:
         """Convert to coordinates; ``nse`` as for `tocsr`."""
-        return self._compressed('tocoo', nse).tocoo()
-
-    def _compressed(self, what: str, nse: int | None) -> Any:
-        """List the edges along their streams."""
-        arrays, layout = self.arrays, self.family.layout
-        known = self.nse if all(map(is_concrete, arrays)) else None
-        exact = not jnp.issubdtype(self.dtype, jnp.inexact)
-        nse = own_room(f'{type(self).__name__}.{what}', nse, known, self.shape, exact)
-        ptr, (_, far, *key) = listed(layout, arrays, self.layout_shape, nse)
-        padding = jnp.arange(nse) >= ptr[-1]  # outside of the matrix, so that it stays last
-        far = jnp.where(padding, self.layout_shape[1], far)
-        data = self._edge_weights(tuple(key), ptr[-1] > nse)
-        kind = CSC if self.flipped else CSR
-        return kind(
-            data, far, jnp.minimum(ptr, nse), shape=self.shape,
-            backend=self.backend, check_structure=False,
-        )  # fmt: skip
-
-    def _edge_weights(self, key: Any, short: Array) -> Any:
-        """Return what listed edges weigh; NaN if there was no room for all of them."""
-        numbers, units = zip(*map(split_unit, self.params), strict=True)
-        dtype = jnp.result_type(*numbers)
-        if self.family.weight.draws:
-            flat = [x.reshape(()).astype(dtype) for x in numbers]
-            data = self.family.weight.of_edges(flat, key)
-        else:
-            (data,) = numbers
-        if jnp.issubdtype(data.dtype, jnp.inexact):
-            data = self._shown(jnp.where(short, jnp.nan, data))
-        return with_unit(data, units[0])
+        return compressed(self, 'tocoo', nse).tocoo()
 
     # ---- parts, and values at edges -------------------------------------------------------------
 
@@ -438,30 +404,8 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
         return self.tocsr().slice_rows(index)  # type: ignore[no-any-return]
 
     def _pick(self, *ids: Any) -> Any:
-        """Return dense rows, or single elements: products with vectors that are one in one row."""
-        ids = tuple(jnp.asarray(x) for x in ids)
-        flat = [x.reshape(-1) for x in ids]
-
-        def pick(row: Array, *col: Array) -> Array:
-            line = self.family(
-                f'{type(self).__name__}[index]', numbers, self.arrays,
-                jax.nn.one_hot(row, self.shape[0], dtype=bool), shape=self.layout_shape,
-                transpose=not self.flipped, event=Event.BINARY, backend=self.backend,
-                checked=True,
-            )  # fmt: skip
-            return line.at[col[0]].get(mode='fill', fill_value=0) if col else line  # type: ignore[no-any-return]
-
-        numbers, units = zip(*map(split_unit, self.params), strict=True)
-        many = min(PICKED, max(flat[0].size, 1))
-        picked = jax.lax.map(lambda x: pick(*x), tuple(flat), batch_size=many)
-        picked = self._shown(picked.reshape(*ids[0].shape, *picked.shape[1:]))
-        return with_unit(picked, units[0])
-
-
-@functools.partial(jax.jit, static_argnames='to')
-def _turned(matrix: Any, to: str) -> Any:
-    """Convert a list of edges; compiled, as the indices of concrete padding would be refused."""
-    return getattr(matrix, to)()
+        """Return dense rows, or single elements."""
+        return picked_rows(self, *ids) if len(ids) == 1 else picked_elements(self, *ids)
 
 
 # ---- three distributions, each with two letters --------------------------------------------------
@@ -500,6 +444,8 @@ class JITCNormalMatrix(JITCMatrix):
 
     loc: Any
     scale: Any
+    wloc = property(lambda self: self.loc, doc='Old name of ``loc``.')
+    wscale = property(lambda self: self.scale, doc='Old name of ``scale``.')
 
     def __init__(
         self,
@@ -527,6 +473,8 @@ class JITCUniformMatrix(JITCMatrix):
 
     low: Any
     high: Any
+    wlow = property(lambda self: self.low, doc='Old name of ``low``.')
+    whigh = property(lambda self: self.high, doc='Old name of ``high``.')
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import copy
+import functools
 import pickle
 
 import brainunit as u
@@ -315,11 +316,41 @@ def test_a_traced_probability_that_is_not_one_shows(kind, prob):
         assert np.isnan(got).all()
     for got in jax.jit(use)(0.5):
         assert not np.isnan(got).any()
-    assert np.isnan(
-        jax.jit(lambda p: getattr(be, kind)((*weights, p, 3), shape=(5, 4)).tocsr(30).data)(prob)
-    ).all()
+    for to in ('tocsr', 'tocsc', 'tocoo'):
+        make = functools.partial(getattr(be, kind), shape=(5, 4))
+        listed = jax.jit(lambda p, to=to, make=make: getattr(make((*weights, p, 3)), to)(30).data)
+        assert np.isnan(listed(prob)).all()
     with pytest.raises(be.OptionError, match='probability'):
         use(prob)
+
+
+@pytest.mark.parametrize('backend', ['numba', 'jax_raw'])
+def test_a_traced_probability_that_is_not_one_shows_in_derivatives_and_whole_numbers(backend):
+    def loss(w, x, p):
+        A = be.JITCScalarR((w, p, 3), shape=(5, 4), backend=backend)
+        return (A @ x).sum()
+
+    for prob, shows in ((1.5, True), (0.5, False)):
+        for k in (0, 1):
+            got = jax.jit(jax.grad(loss, k))(2.0, jnp.ones(4), prob)
+            assert np.isnan(got).all() == shows and np.isnan(got).any() == shows
+    for dtype, sign in (('int32', np.iinfo('int32').min), ('uint8', 255)):
+        weight = jnp.asarray(2, dtype)
+        product = jax.jit(
+            lambda p, w=weight, d=dtype: (
+                be.JITCScalarR((w, p, 3), shape=(5, 4), backend=backend) @ jnp.ones(4, d)
+            )
+        )
+        assert (product(-0.5) == sign).all() and (product(0.5) <= 8).all()
+
+
+def test_old_names_and_refused_methods():
+    A = be.JITCNormalR((0.5, 2.0, 0.3, 1), shape=(3, 3))
+    B = be.JITCUniformC((-1.0, 2.0, 0.3, 1), shape=(3, 3))
+    assert (A.wloc, A.wscale, B.wlow, B.whigh) == (0.5, 2.0, -1.0, 2.0)
+    for refused in (lambda: A.solve(jnp.ones(3)), lambda: B.diag_add(1.0), A.with_mirror):
+        with pytest.raises(be.UnsupportedOperationError, match='tocsr'):
+            refused()
 
 
 def test_a_traced_probability_of_a_function():

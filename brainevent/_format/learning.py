@@ -53,7 +53,7 @@ TAGGED_UPDATES = Updates(
     TAGGED_PRODUCTS, 'update_csr_on_binary_post', 'update_csr_on_binary_pre_unsorted'
 )
 COO_UPDATES = Updates(COO_PRODUCTS)
-FCN_UPDATES = Updates(FCN_PRODUCTS)
+FCN_UPDATES = Updates(FCN_PRODUCTS, 'fcn_plasticity_row', 'fcn_plasticity_column')
 DENSE_UPDATES = Updates(DENSE_PRODUCTS)
 
 update_csr_on_binary_pre_p = CSR_UPDATES.pre

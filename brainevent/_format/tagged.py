@@ -79,4 +79,4 @@ TAGGED_LAYOUT = Layout(
     ),
 )
 
-TAGGED_PRODUCTS = Products(TAGGED_LAYOUT, STORED, 'csr_tagged')
+TAGGED_PRODUCTS = Products(TAGGED_LAYOUT, STORED, 'csr_tagged', 'csr{}_indexed')

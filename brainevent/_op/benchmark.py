@@ -99,7 +99,7 @@ class BenchmarkRecord:
     data_kwargs: dict[str, Any]
 
 
-@dataclass
+@dataclass(slots=True)
 class BenchmarkResult:
     """The records of a benchmark.
 

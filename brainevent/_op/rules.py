@@ -28,8 +28,9 @@ def defjvp(primitive: Any, *jvp_rules: Rule | None) -> None:
         The operator.
     *jvp_rules : callable or None
         ``rule(tangent, *primals, **params)`` returns a list or tuple with the tangent of every
-        result. None says that an input has no derivative. A rule never sees symbolic zeros: it is
-        not called for an input whose tangent is zero.
+        result; of an operator with one result, the bare tangent will do. None says that an input
+        has no derivative. A rule never sees symbolic zeros: it is not called for an input whose
+        tangent is zero.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def defjvp(primitive: Any, *jvp_rules: Rule | None) -> None:
         the number of rules is not the number of inputs, or a tangent does not fit its result
         (also a ``ValueError``).
     DtypeError
-        At differentiation, if a rule returns a bare array (also a ``TypeError``).
+        At differentiation, if a rule returns one array for several results (also a ``TypeError``).
 
     Examples
     --------
@@ -93,7 +94,8 @@ def general_batching_rule(
     prim : XLACustomKernel or jax Primitive
     args : sequence of Array
     axes : sequence of int or None
-        The batch axis of each argument; None where it has none.
+        The batch axis of each argument; None where it has none. Without any the operator runs once,
+        and the results have no batch axis either.
     **kwargs
         Parameters of the call.
 
@@ -101,7 +103,7 @@ def general_batching_rule(
     -------
     results : list of Array
         Batched along axis 0; one array if the primitive has one result.
-    axes : list of int
+    axes : list of int, or of None
 
     Examples
     --------
@@ -110,6 +112,9 @@ def general_batching_rule(
     (Array([-0., -1., -2.], dtype=float32), 0)
     """
     prim = getattr(prim, 'primitive', prim)
+    if all(axis is None for axis in axes):
+        results = prim.bind(*args, **kwargs)
+        return results, jax.tree.map(lambda _: None, results)
     batched = [
         jnp.moveaxis(x, axis, 0) for x, axis in zip(args, axes, strict=True) if axis is not None
     ]
@@ -213,6 +218,8 @@ def _check_signature(name: str, rule: Any, count: int) -> None:
 
 def _as_tangents(name: str, answer: Any, results: Sequence[Any]) -> Sequence[Any]:
     """Return the tangents a rule gave, after checking that they fit the results."""
+    if len(results) == 1 and hasattr(answer, 'dtype'):
+        answer = [answer]
     expect(
         isinstance(answer, tuple | list),
         DtypeError,

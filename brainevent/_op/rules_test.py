@@ -88,6 +88,22 @@ def test_a_bare_array_is_not_cut_into_tangents():
         jax.grad(lambda x: f(x, Y)[0].sum())(X)
 
 
+def test_a_bare_array_is_the_tangent_of_a_single_result():
+    op = XLACustomKernel('rules_bare')
+    op.def_kernel('jax_raw', 'cpu', lambda **_: lambda x: [x * x])
+    rules.defjvp(op, lambda dx, x, **_: 2 * x * dx)
+    (y,), (dy,) = jax.jvp(
+        lambda x: op(x, outs=[jax.ShapeDtypeStruct(x.shape, x.dtype)]), (X,), (jnp.ones_like(X),)
+    )
+    np.testing.assert_allclose(dy, 2 * X)
+
+
+def test_a_batching_rule_without_a_batch_runs_once():
+    result, axis = rules.general_batching_rule(jax.lax.neg_p, (X,), (None,))
+    np.testing.assert_array_equal(result, -X)
+    assert axis is None
+
+
 @pytest.mark.parametrize(
     ('answer', 'error', 'text'),
     [

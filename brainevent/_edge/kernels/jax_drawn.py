@@ -255,7 +255,7 @@ def listing(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
     def kernel(*operands: Array) -> list[Array]:
         *arrays, ptr = operands
         walker = Walker(draw, arrays, n)
-        lists = [jnp.zeros(size, o.dtype) for o in outs[1:]]
+        lists = [jnp.zeros(o.shape[-1], o.dtype) for o in outs[1:]]
         if 0 in (m, n):
             return [jnp.zeros(m, jnp.int32), *lists]
         line = jnp.arange(m, dtype=jnp.uint32)
@@ -266,8 +266,9 @@ def listing(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
             if size:
                 place = jnp.where(edges.there & (at < size), at, size)
                 found = (edges.place.astype(jnp.int32), *edges.key)
-                lists = [
-                    x.at[place].set(new, mode='drop') for x, new in zip(lists, found, strict=True)
+                lists = [  # keys are left out where nobody needs them
+                    x.at[place].set(new, mode='drop') if x.size else x
+                    for x, new in zip(lists, found, strict=True)
                 ]
             return lanes, at + edges.there.astype(jnp.int32), lists
 
@@ -282,6 +283,33 @@ def listing(*, spec: Spec, outs: Outs, **_: Any) -> Callable[..., Any]:
         return [state[1] - ptr[:-1], *state[2]]
 
     return _over_lists(kernel, spec.levels)
+
+
+def edge_at(
+    draw: Draw | None, arrays: Sequence[Array], width: int, line: Array, place: Array
+) -> tuple[Array, tuple[Array, Array]]:
+    """Return whether there are edges at some places of some lines, and their keys.
+
+    Each is found by the edges before it in its block; all go on together.
+    """
+    assert draw is not None
+    walker = Walker(draw, arrays, width)
+    line, place = line.astype(jnp.uint32), place.astype(jnp.uint32)
+    start = walker._start(line, place >> walker.rule.width, place < width)
+
+    def step(state: Any) -> Any:
+        lanes, there, key = state
+        lanes, edges = walker._next(lanes)
+        here = edges.place == place
+        found = edges.there & here
+        key = tuple(jnp.where(found, new, old) for new, old in zip(edges.key, key, strict=True))
+        before = lanes.alive & (edges.place < place)
+        return lanes._replace(alive=before), there | found, key
+
+    zero = line ^ line
+    state = (start, zero > 0, (zero, zero))
+    _, there, key = jax.lax.while_loop(lambda s: s[0].alive.any(), step, state)
+    return there, key
 
 
 def _over_lists(kernel: Callable[..., Any], levels: int) -> Callable[..., Any]:

@@ -303,6 +303,7 @@ def drawn_listing(layout: str, key: str) -> Phases:
         at = start + total
         if at >= 0 and at < col.shape[0]:
             col[at] = np.int32(place)
+        if at >= 0 and at < min(high.shape[0], low_word.shape[0]):  # keys may be left out
             high[at], low_word[at] = np.uint32(key >> np.uint64(32)), np.uint32(key)
         return total + 1
 
@@ -313,7 +314,10 @@ def drawn_listing(layout: str, key: str) -> Phases:
         _, col, high, low_word = outs
         first, last = part_of(col.shape[0], chunk, chunks)
         for e in range(first, last):
-            col[e], high[e], low_word[e] = 0, 0, 0
+            col[e] = 0
+        first, last = part_of(min(high.shape[0], low_word.shape[0]), chunk, chunks)
+        for e in range(first, last):
+            high[e], low_word[e] = 0, 0
 
     @whole
     def body(chunk, chunks, ins, outs, scratch):

@@ -30,11 +30,13 @@ def mirror_lines(layout: str, key: str) -> Phases:
     def body(chunk, chunks, ins, outs, scratch):
         origin, ptr, tag = outs
         s, m, n = ins[1:], low.nonnegative(ins[0][0]), ptr.shape[0] - 1
-        edges = min(count(s, m, n), tag.shape[0])
+        edges = min(count(s, m, n), origin.shape[0])
+        tags = min(edges, tag.shape[0])  # none, where nobody needs them
         for j in range(n + 1):
             ptr[j] = 0
         for e in range(edges):
             origin[e] = 0
+        for e in range(tags):
             tag[e] = 0
         for i in range(m):
             first, last = span(s, m, n, i, edges)
@@ -52,7 +54,8 @@ def mirror_lines(layout: str, key: str) -> Phases:
                     place = ptr[j + 1]
                     if place < edges:
                         origin[place] = i
-                        tag[place] = e
+                        if place < tags:
+                            tag[place] = e
                         ptr[j + 1] = place + 1
 
     return Phases(plan, (body,))

@@ -89,14 +89,23 @@ class CompiledModule:
         *,
         _origin: Origin | None = None,
     ) -> None:
-        self.path = str(so_path)
-        self.function_names = list(function_names)
+        self._path, self._function_names = str(so_path), list(function_names)
         self._origin = _origin or _bare(Path(so_path), self.function_names)
         library = runtime.open_library(Path(so_path), self._origin.key)
         self._handlers = {
             name: jax.ffi.pycapsule(runtime.symbol(library, PREFIX + name, self.path))
             for name in self.function_names
         }
+
+    @property
+    def path(self) -> str:
+        """Path of the library."""
+        return self._path
+
+    @property
+    def function_names(self) -> list[str]:
+        """Names of the functions, in the order of the source."""
+        return self._function_names
 
     @property
     def content_hash(self) -> str:

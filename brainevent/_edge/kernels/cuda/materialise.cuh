@@ -60,7 +60,7 @@ struct Listing {
   const int32_t* ptr;
   int32_t *count, *col;
   uint32_t *high, *low;
-  int64_t size;
+  int64_t size, keys;  // keys may be left out
 
   __device__ __forceinline__ Listing at(const Levels& levels, int64_t sample) const {
     Listing p = *this;
@@ -83,8 +83,8 @@ __global__ void list_rows(Levels levels, P whole) {
     const int64_t first = p.ptr[row];
     int64_t at = first;
     p.walk.visit(row, 0, 1, [&](int64_t col, int64_t key) {
-      if (inside(at, p.size)) {
-        p.col[at] = static_cast<int32_t>(col);
+      if (inside(at, p.size)) p.col[at] = static_cast<int32_t>(col);
+      if (inside(at, p.keys)) {
         p.high[at] = static_cast<uint32_t>(static_cast<uint64_t>(key) >> 32);
         p.low[at] = static_cast<uint32_t>(static_cast<uint64_t>(key) & drawn::LOW);
       }
@@ -106,7 +106,7 @@ void listing(std::initializer_list<BE::Tensor> arrays, const BE::Tensor& ptr,
   const Listing<Walk> p{Walk(arrays.begin(), call), ptr.data_ptr<int32_t>(),
                         count.data_ptr<int32_t>(), col.data_ptr<int32_t>(),
                         high.data_ptr<uint32_t>(), low.data_ptr<uint32_t>(),
-                        col.size(call.levels)};
+                        col.size(call.levels), high.size(call.levels)};
   list_rows<<<grid_for<1>(call.rows, levels), Limits::THREADS, 0, stream>>>(levels, p);
   BE_CHECK_KERNEL_LAUNCH();
 }
