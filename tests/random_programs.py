@@ -382,7 +382,7 @@ def belongs(a, mat, same):
     data = a.data
     if mat.fmt == 'dense':
         return data.shape == mat.shape
-    one = data.size == 1
+    one = data.size == 1 and data.ndim < 2
     if a.mirror:
         return (
             None  # lengths of the mirror follow from those of the entries: decided by the package

@@ -373,7 +373,7 @@ class StoredMatrix(Algebra, Bridge, Extremes, Indexing, Plasticity, Scaling, Sol
         """Check the shape of weights against the structure."""
         count = self.products.layout.count(self._structure_arrays, self.layout_shape)
         expect(
-            math.prod(shape) in (1, count),
+            len(shape) < 2 and math.prod(shape) in (1, count),
             ShapeError,
             where,
             '`data` does not fit the structure.',
@@ -453,6 +453,8 @@ class StoredMatrix(Algebra, Bridge, Extremes, Indexing, Plasticity, Scaling, Sol
         """Return weights as an array or quantity that fits the structure."""
         number, unit = split_unit(data)
         number = as_array(type(self).__name__, 'data', number)
+        if number.ndim > 1 and {getattr(self, name).ndim for name in self.structure} == {1}:
+            number = number.reshape(-1)  # a list of entries has a list of weights
         self._check_data(type(self).__name__, number.shape)
         return number if unit is None else u.Quantity(number, unit=unit)
 

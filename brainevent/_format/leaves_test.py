@@ -187,6 +187,21 @@ def test_weights_can_be_replaced_where_they_are_missing():
     np.testing.assert_allclose(bare.with_data(A.data).todense(), D)
 
 
+@pytest.mark.parametrize('kind', ['CSR', 'CSC', 'COO'])
+@pytest.mark.parametrize('axes', [(-1, 1), (1, -1)])
+def test_weights_with_an_axis_too_many(kind, axes):
+    """Constructors take them for a list; a leaf of such a shape belongs to no matrix."""
+    A = MATRICES[kind]()
+    B = A.with_data(A.data.reshape(axes))
+    assert B.data.shape == A.data.shape and A.with_data(jnp.ones((1, 1))).data.shape == (1,)
+    leaves, structure = jax.tree.flatten(A)
+    broken = jax.tree.unflatten(structure, [leaves[0].reshape(axes), *leaves[1:]])
+    with pytest.raises(be.ShapeError, match='leaves'):
+        _ = -broken
+    with pytest.raises(be.ShapeError, match='leaves'):
+        broken @ jnp.ones(N)
+
+
 @pytest.mark.parametrize('cut', ['value', 'packed', 'n_active'])
 def test_compact_events_whose_parts_do_not_fit(cut):
     events = be.CompactBinary.from_array(jnp.arange(M) % 2 == 0)
