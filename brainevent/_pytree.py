@@ -40,9 +40,10 @@ def serializable(cls: type[T]) -> type[T]:
 
     The name in the file is what JAX shows where the class is not known: it names the remedy.
     """
+    package = cls.__module__.partition('.')[0]
     register_pytree_node_serialization(
         cls,
-        serialized_name=f'brainevent.{cls.__name__} (import brainevent before loading)',
+        serialized_name=f'{package}.{cls.__name__} (import {package} before loading)',
         serialize_auxdata=lambda static: repr(static).encode(),
         deserialize_auxdata=lambda text: ast.literal_eval(text.decode()),
     )

@@ -204,10 +204,10 @@ class use_backend(contextlib.ContextDecorator):  # noqa: N801
 
     Parameters
     ----------
-    platform : {'cpu', 'gpu', 'tpu'}, optional
-        May be left out: ``use_backend('numba')`` means every platform that backend runs on.
-    backend : str or None
-        Name of a registered backend; None removes the preference of the surrounding block.
+    *choice : str or None
+        ``backend``, or ``platform`` and ``backend``. The platform is one of 'cpu', 'gpu' and
+        'tpu'; ``use_backend('numba')`` means every platform on which that backend runs. The
+        backend is a registered one; None removes the preference of the surrounding block.
 
     Raises
     ------

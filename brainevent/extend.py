@@ -52,6 +52,7 @@ from brainevent._edge import (
 from brainevent._format.drawn import DRAWN_LAYOUT, Drawn, drawn_layout
 from brainevent._op import Backend, KernelEntry, Prefer, XLACustomKernel, register_backend
 from brainevent._op.numba_ffi.bridge import NumbaKernel, numba_kernel
+from brainevent._pytree import pytree
 
 __all__ = [
     'CONSTANT',
@@ -78,5 +79,6 @@ __all__ = [
     'XLACustomKernel',
     'drawn_layout',
     'numba_kernel',
+    'pytree',
     'register_backend',
 ]

@@ -12,6 +12,7 @@ import pytest
 from jax import export
 
 import brainevent as be
+from brainevent.extend import pytree
 
 D = np.float32([[1, 0, 2], [0, 3, 0]])
 ON = jnp.array([True, False])
@@ -112,3 +113,31 @@ def test_in_another_process(tmp_path):
 
     assert 'brainevent.CSR (import brainevent before loading)' in run(WITHOUT)
     assert run(WITH).strip() == '[1. 3. 2.]'
+
+
+def test_an_open_batch_of_ids():
+    ids = jax.ShapeDtypeStruct(export.symbolic_shape('b'), 'int32')
+    for A in (be.CSR.fromdense(D), be.JITCNormalR((1.0, 0.5, 0.6, 3), shape=(2, 3))):
+        for pick in (lambda i, A=A: A[i], lambda i, A=A: A[i, 0], lambda i, A=A: A[i, i]):
+            fun = jax.jit(pick)
+            program = export.export(fun, disabled_checks=be.export_checks(fun, ids))(ids)
+            np.testing.assert_allclose(
+                program.call(jnp.array([1, 0, 1])), pick(jnp.array([1, 0, 1]))
+            )
+
+
+@pytree
+class Doubled(be.JITCMatrix):
+    family, names = be.JITCScalarR.family, ('weight',)
+
+
+def test_a_class_of_ones_own():
+    A = Doubled((2.0, 0.5, 3), shape=(2, 3))
+    data = saved(lambda x, A: x @ A, jnp.ones(2), A)
+    np.testing.assert_array_equal(export.deserialize(data).call(jnp.ones(2), A), jnp.ones(2) @ A)
+    assert b'Doubled (import ' in bytes(data)
+
+
+def test_checks_follow_the_platform():
+    A = be.CSR.fromdense(D, backend='jax_raw')
+    assert be.export_checks(lambda x: x @ A, jnp.ones(2), platforms=['cuda', 'tpu']) == []

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE, FUNCTION, PACKAGE, REPEATED, RUN = 400, 50, 18_600, 0.05, 6
+FILE, FUNCTION, PACKAGE, REPEATED, RUN = 400, 50, 18_900, 0.05, 6
 
 PACKAGE_FOLDER = 'brainevent'
 OTHER_FOLDERS = ('tests', 'validation', 'examples', 'benchmarks', 'tools')

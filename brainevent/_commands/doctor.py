@@ -14,6 +14,7 @@ import jax
 import brainevent as be
 from brainevent import config
 from brainevent._commands import cache
+from brainevent._op import cache as kept
 from brainevent._op.backends import backend_platforms
 from brainevent._op.kernix.diagnostics import diagnostics
 
@@ -105,7 +106,10 @@ def _missing(name: str | None) -> str | None:
     if missing is None and name == 'numba':
         try:
             importlib.import_module('numba')
-        except Exception as cause:  # an installed numba that does not fit fails in many ways
+        except (
+            Exception,
+            SystemExit,
+        ) as cause:  # one that does not fit
             return f'numba cannot be imported ({type(cause).__name__}: {cause})'
     return missing
 
@@ -114,5 +118,7 @@ def _why_broken() -> str | None:
     """Say why an ordinary product cannot run with its default backend here, or return None."""
     platform = jax.default_backend()
     default = be.binary_csrmv_p.get_default(platform)
-    missing = _missing(default)
+    missing, lost = _missing(default), kept.trouble()
+    if missing is None and lost is not None:
+        return f'compiled kernels cannot be kept: {lost}'
     return missing and f'{default} is the default on {platform}, but {missing}'

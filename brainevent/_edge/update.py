@@ -153,6 +153,8 @@ class Updates(Door):
         )
         self._check_operands(where, number, arrays, x, y, spec)
         _check_bounds(where, bounds, clip, number, y)
+        if any(b is not None for b in bounds):
+            _check_order(where, bounds, result_dtype(number, y))
         out = self.run(spec, (backend, clip), number, tuple(arrays), x, y, bounds)
         return out if unit is None else u.Quantity(out, unit=unit)
 
@@ -193,7 +195,10 @@ class Updates(Door):
         backend, clip = choice
 
         def run(data: Array, arrays: Any, x: Array, y: Array, bounds: Sequence[Any]) -> Array:
-            dtype = result_dtype(data, y)
+            settled = result_dtype(data, y)
+            # whole numbers of few bits are added in 32, so that bounds hold where they would wrap
+            narrow = jnp.issubdtype(settled, jnp.integer) and settled.itemsize < 4
+            dtype = jnp.dtype('int32') if narrow else settled
             w = data.astype(dtype)
             limits = [_limit(b, dtype, up) for b, up in zip(bounds, (True, False), strict=True)]
             free = all(limit is None for limit in limits)
@@ -203,7 +208,7 @@ class Updates(Door):
                 w = w if w.ndim else w.reshape(1)
                 y = y.astype(dtype)
                 w = self.bind(w, arrays, x, y, spec, backend, held).reshape(data.shape)
-            return w if free or held is not None else jnp.clip(w, *limits)
+            return (w if free or held is not None else jnp.clip(w, *limits)).astype(settled)
 
         return run
 
@@ -328,23 +333,14 @@ def _check_bounds(where: str, bounds: Sequence[Any], clip: str, *numbers: Array)
         got=lambda: repr(clip),
     )
     given = [b for b in bounds if b is not None]
-    known = len(given) == 2 and all(b.size == 1 and is_concrete(b) for b in given)
+    ordered = (*numbers, *given)
     expect(
-        not known or not bool(np.ravel(given[0]) > np.ravel(given[1])),
-        OptionError,
-        where,
-        '`w_min` is above `w_max`.',
-        expected='w_min <= w_max',
-        got=lambda: f'w_min={given[0]}, w_max={given[1]}',
-        remedy='exchange them',
-    )
-    expect(
-        not given or not any(jnp.issubdtype(a.dtype, jnp.complexfloating) for a in numbers),
+        not given or not any(jnp.issubdtype(a.dtype, jnp.complexfloating) for a in ordered),
         DtypeError,
         where,
         'complex numbers have no order.',
-        expected='no bounds, or weights and a trace of real numbers',
-        got=lambda: ', '.join(str(a.dtype) for a in numbers),
+        expected='no bounds, or weights, a trace and bounds of real numbers',
+        got=lambda: ', '.join(str(a.dtype) for a in ordered),
     )
     expect(
         clip == 'all' or all(b.size == 1 for b in given),
@@ -363,6 +359,37 @@ def _check_bounds(where: str, bounds: Sequence[Any], clip: str, *numbers: Array)
         expected=lambda: f'one number for each bound, or shape {numbers[0].shape}',
         got=lambda: ', '.join(f'shape {b.shape}' for b in given),
     )
+
+
+def _check_order(where: str, bounds: Sequence[Any], dtype: Any) -> None:
+    """Check the values of bounds that are known on this host."""
+    low, high = (
+        None if b is None or not _on_host(b) else np.asarray(b).astype(np.float64) for b in bounds
+    )
+    whole = jnp.issubdtype(dtype, jnp.integer)
+    ends = np.iinfo(dtype) if whole else None
+    if whole:
+        low, high = low if low is None else np.ceil(low), high if high is None else np.floor(high)
+    least = low if low is not None else (ends.min if ends else -np.inf)
+    most = high if high is not None else (ends.max if ends else np.inf)
+    room = bool(np.all(np.less_equal(least, most)))  # False for NaN
+    if ends:
+        room &= bool(
+            np.all(np.less_equal(least, ends.max)) and np.all(np.less_equal(ends.min, most))
+        )
+    expect(
+        room,
+        OptionError,
+        where,
+        f'no weight of {np.dtype(dtype)} lies between `w_min` and `w_max`.',
+        expected='w_min <= w_max, neither of them NaN, and a value of the dtype between them',
+        got=lambda: f'w_min={bounds[0]}, w_max={bounds[1]}',
+        remedy='exchange the bounds if `w_min` is above `w_max`',
+    )
+
+
+def _on_host(x: Any) -> bool:
+    return is_concrete(x) and all(device.platform == 'cpu' for device in x.devices())
 
 
 def _like_weights(step: Array, out: Any, spec: Spec) -> Array:

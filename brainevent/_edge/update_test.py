@@ -153,7 +153,7 @@ def test_trace_and_bounds_are_converted():
 
 def test_bounds_that_leave_no_room_are_refused():
     A = be.CSR.fromdense(np.float32([[1, 0], [2, 3]]))
-    with pytest.raises(be.OptionError, match='`w_min` is above `w_max`'):
+    with pytest.raises(be.OptionError, match='between `w_min` and `w_max`'):
         A.update_on_pre(jnp.array([True, False]), jnp.ones(2), 2.0, 1.0)
     assert (A.update_on_pre(jnp.array([True, False]), jnp.ones(2), 2.0, 2.0).data == 2).all()
 
@@ -317,3 +317,42 @@ def test_updates_offer_native_code_and_the_reference():
             op = getattr(be, f'update_{name}_on_binary_{side}_p')
             assert op.name == f'update_{name}_on_binary_{side}'
             assert op.available_backends('cpu') == ['numba', 'jax_raw']
+
+
+@pytest.mark.parametrize('clip', ['all', 'touched'])
+@pytest.mark.parametrize(
+    ('dtype', 'trace', 'bounds', 'want'),
+    [
+        ('uint8', 10, (0, 255), [11, 255, 13]),
+        ('uint8', 300, (0, 255), [255, 255, 255]),
+        ('uint8', -5, (0, None), [0, 245, 0]),
+        ('int8', 10, (-128, 127), [11, 4, 13]),
+        ('int16', 40_000, (None, 30_000), [30_000, 30_000, 30_000]),
+    ],
+)
+def test_bounds_hold_where_narrow_numbers_would_wrap(dtype, trace, bounds, want, clip):
+    weights = jnp.asarray([1, 250 if dtype != 'int8' else -6, 3]).astype(dtype)
+    A = be.CSR((weights, [1, 0, 2], [0, 1, 3]), shape=(2, 3))
+    spikes, trace = jnp.array([True, True]), jnp.full(3, trace)
+    new = A.update_on_pre(spikes, trace, *bounds, clip=clip)
+    assert new.data.dtype == weights.dtype and new.data.tolist() == want
+
+
+@pytest.mark.parametrize(
+    ('weights', 'low', 'high', 'error'),
+    [
+        ('float32', [0.0, 5.0, 0.0], 4.0, be.OptionError),
+        ('float32', None, np.nan, be.OptionError),
+        ('float32', np.nan, 1.0, be.OptionError),
+        ('int32', 2.5, 2.7, be.OptionError),
+        ('int32', -0.5, -0.2, be.OptionError),
+        ('int32', np.nan, 2, be.OptionError),
+        ('uint8', 300, 400, be.OptionError),
+        ('float32', 0j, 4 + 7j, be.DtypeError),
+    ],
+)
+def test_bounds_between_which_no_weight_lies_are_refused(weights, low, high, error):
+    A = be.CSR((jnp.asarray([1, 2, 3], weights), [1, 0, 2], [0, 1, 3]), shape=(2, 3))
+    low = low if low is None or np.ndim(low) == 0 else jnp.asarray(low)
+    with pytest.raises(error):
+        A.update_on_pre(jnp.array([True, True]), jnp.ones(3, weights), low, high)

@@ -55,7 +55,10 @@ class Bridge:
                 return self
             row, col = self.edges()  # type: ignore[attr-defined]
         data = self.data if self.data.ndim < 2 else self.data.reshape(-1)
-        return kind(data, row, col, shape=self.shape, backend=self.backend, check_structure=False)
+        return kind(
+            data, row, col, shape=self.shape, backend=self.backend, buffers=self.buffers,  # type: ignore[attr-defined]
+            check_structure=False,
+        )  # fmt: skip
 
     def tocsr(self) -> Any:
         """Convert to compressed rows.
@@ -164,7 +167,13 @@ class Bridge:
         data, row, col = _entries(where, number, nse)
         data = data if unit is None else u.Quantity(data, unit=unit)
         coo = FORMATS['COO'](
-            data, row, col, shape=number.shape, backend=backend, check_structure=False
+            data,
+            row,
+            col,
+            shape=number.shape,
+            backend=backend,
+            buffers=options.pop('buffers', None),
+            check_structure=False,
         )
         new = cls._fromcoo(coo, **options)
         ids = [name for name in cls.structure if name != 'indptr']

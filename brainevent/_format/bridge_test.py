@@ -251,3 +251,15 @@ def test_events_multiply_foreign_matrices(make):
     foreign = make(DENSE)
     spikes = np.array([2.0, 0.0, -1.0], np.float32)
     near(be.BinaryArray(spikes) @ foreign, (spikes > 0) @ DENSE)
+
+
+@pytest.mark.parametrize('to', ['tocsr', 'tocsc', 'tocoo'])
+@pytest.mark.parametrize('kind', ['CSR', 'CSC', 'COO', 'FixedNumPerPre', 'JITCScalarR'])
+def test_conversions_keep_buffers(kind, to):
+    buffers = {'delay': jnp.arange(3)}
+    D = np.float32([[1, 0, 2], [0, 3, 4]])
+    if kind == 'JITCScalarR':
+        A = be.JITCScalarR((1.0, 0.5, 3), shape=(2, 3), buffers=buffers)
+    else:
+        A = getattr(be, kind).fromdense(D, buffers=buffers)
+    assert getattr(A, to)().delay.tolist() == [0, 1, 2]

@@ -30,8 +30,6 @@ __all__ = [
     'csc_to_csr_index',
     'csr_to_coo_index',
     'csr_to_csc_index',
-    'is_whole',
-    'sorted_entries',
 ]
 
 Index: TypeAlias = Any  # jax.Array or np.ndarray

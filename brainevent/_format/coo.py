@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 
+from brainevent._docstring import BATCH, EVENT_BATCH, EVENTS, PRODUCT_BATCH, like
 from brainevent._edge import Event
 from brainevent._error import OptionError, expect
 from brainevent._format.base import StoredMatrix
@@ -230,6 +231,7 @@ def coomv(
     )  # fmt: skip
 
 
+@like(coomv, PRODUCT_BATCH, B=BATCH)
 def coomm(
     data: Any,
     row: Any,
@@ -250,6 +252,7 @@ def coomm(
     )  # fmt: skip
 
 
+@like(coomv, vector=EVENTS)
 def binary_coomv(
     data: Any,
     row: Any,
@@ -278,6 +281,7 @@ def binary_coomv(
     )  # fmt: skip
 
 
+@like(binary_coomv, PRODUCT_BATCH, B=EVENT_BATCH)
 def binary_coomm(
     data: Any,
     row: Any,

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
+from brainevent._docstring import BATCH, EVENT_BATCH, EVENTS, PRODUCT_BATCH, like
 from brainevent._edge import Event
 from brainevent._edge.mirror import mirror
 from brainevent._edge.operands import as_index
@@ -79,7 +80,15 @@ class _Compressed(StoredMatrix):
             return super()._as(name)
         far, ptr, tag = made
         data = self.data if one else reordered(self.data, tag)
-        return kind(data, far, ptr, shape=self.shape, backend=self.backend, check_structure=False)
+        return kind(
+            data,
+            far,
+            ptr,
+            shape=self.shape,
+            backend=self.backend,
+            buffers=self.buffers,
+            check_structure=False,
+        )
 
     @classmethod
     def _fromcoo(cls, coo: Any, **options: Any) -> Self:
@@ -92,6 +101,7 @@ class _Compressed(StoredMatrix):
             indptr,
             shape=coo.shape,
             backend=coo.backend,
+            buffers=coo.buffers,
             check_structure=False,
             **options,
         )
@@ -284,6 +294,7 @@ def csrmv(
     return _product('csrmv', data, indices, indptr, v, shape, transpose, Event.REAL, backend)
 
 
+@like(csrmv, PRODUCT_BATCH, B=BATCH)
 def csrmm(
     data: Any,
     indices: Any,
@@ -301,6 +312,7 @@ def csrmm(
     return _product('csrmm', data, indices, indptr, B, shape, transpose, Event.REAL, backend)
 
 
+@like(csrmv, v=EVENTS, workspace='object, optional\n    Accepted and not used.')
 def binary_csrmv(
     data: Any,
     indices: Any,
@@ -330,6 +342,7 @@ def binary_csrmv(
     )
 
 
+@like(binary_csrmv, PRODUCT_BATCH, B=EVENT_BATCH)
 def binary_csrmm(
     data: Any,
     indices: Any,

@@ -12,6 +12,7 @@ import brainunit as u
 import jax
 import jax.numpy as jnp
 
+from brainevent._docstring import like
 from brainevent._edge import STORED, Event, Layout, Products, Twin, Walk, unwrap
 from brainevent._edge.intake import is_array_like
 from brainevent._edge.operands import as_array, check_shape, split_unit
@@ -31,7 +32,6 @@ __all__ = [
     'binary_densemv_p',
     'densemm_p',
     'densemv_p',
-    'is_beside_events',
 ]
 
 
@@ -401,6 +401,13 @@ def binary_densemv(
     return _product('binary_densemv', weights, spikes, transpose, 1, backend)
 
 
+_EVENTS = """Array or BinaryArray, shape (n, k), or (m, k) with ``transpose``
+    One event vector in each column: an element counts one if it is True or greater than zero."""
+_SUMS = """Array or Quantity, shape (m, k), or (n, k) with ``transpose``
+    In the dtype and unit of the weights."""
+
+
+@like(binary_densemv, _SUMS, spikes=_EVENTS)
 def binary_densemm(
     weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None
 ) -> Any:

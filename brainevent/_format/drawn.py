@@ -194,6 +194,9 @@ def own_prob(where: str, prob: Any) -> Array:
         expected='a plain number',
         got=lambda: f'unit {unit}',
     )
+    given = isinstance(number, (int, float, np.number, np.ndarray)) and np.size(number) == 1
+    if given and not np.iscomplexobj(number):
+        _check_values(where, (number,), ())  # before it is rounded
     number = as_array(where, 'prob', number)
     expect(
         number.size == 1 and number.dtype.kind != 'c',

@@ -14,7 +14,19 @@ from brainevent._compat import is_concrete, is_tracer
 from brainevent._edge.operands import split_unit, with_unit
 from brainevent._error import OptionError, ShapeError, expect
 
-__all__ = ['check_interval', 'check_single', 'described', 'room_of', 'show_invalid']
+__all__ = [
+    'check_interval',
+    'check_single',
+    'described',
+    'is_probability',
+    'room_of',
+    'show_invalid',
+]
+
+
+def is_probability(prob: Any) -> jax.Array:
+    """Return whether a traced number is one from 0 to 1."""
+    return ((prob >= 0) & (prob <= 1)).reshape(())  # type: ignore[no-any-return]
 
 
 def show_invalid(prob: Any, result: Any) -> Any:
@@ -24,13 +36,13 @@ def show_invalid(prob: Any, result: Any) -> Any:
     """
     if is_concrete(prob):
         return result  # checked at construction
-    valid = ((prob >= 0) & (prob <= 1)).reshape(())
+    valid = is_probability(prob)
     number, unit = split_unit(result)
     if jnp.issubdtype(number.dtype, jnp.inexact):
         number = number * jnp.where(valid, 1, jnp.nan).astype(number.dtype)
     elif jnp.issubdtype(number.dtype, jnp.integer):
         ends = jnp.iinfo(number.dtype)
-        number = jnp.where(valid, number, ends.min or ends.max)
+        number = jnp.where(valid, number, np.asarray(ends.min or ends.max, number.dtype))
     return with_unit(number, unit)
 
 

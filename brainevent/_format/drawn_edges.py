@@ -16,7 +16,7 @@ from brainevent._edge.operands import split_unit, with_unit
 from brainevent._format.bridge import reordered
 from brainevent._format.csr import CSC, CSR, turned
 from brainevent._format.drawn import Drawn, listed, own_room
-from brainevent._format.drawn_checks import show_invalid
+from brainevent._format.drawn_checks import is_probability, show_invalid
 from brainevent._typing import Array
 
 __all__ = ['compressed', 'picked_elements', 'picked_rows']
@@ -33,6 +33,8 @@ def compressed(matrix: Any, what: str, nse: int | None, kind: Any = None) -> Any
     params, units = zip(*map(split_unit, matrix.params), strict=True)
     shape, draws = matrix.layout_shape, bool(matrix.family.weight.draws)
     data, far, ptr = _listed(matrix.family, params, arrays, shape, nse)
+    if not is_concrete(matrix.prob):
+        far, ptr = _spread_if_invalid(matrix.prob, far, ptr, shape)
     own = CSC if matrix.flipped else CSR
     made = turned(far, ptr, shape, draws) if kind not in (own, None) else None
     if made is not None:
@@ -41,7 +43,7 @@ def compressed(matrix: Any, what: str, nse: int | None, kind: Any = None) -> Any
     found = kind if made is not None else own
     listed_ = found(
         with_unit(show_invalid(matrix.prob, data), units[0]), far, ptr, shape=matrix.shape,
-        backend=matrix.backend, check_structure=False,
+        backend=matrix.backend, buffers=matrix.buffers, check_structure=False,
     )  # fmt: skip
     return listed_ if kind is None else listed_._as(kind.__name__)
 
@@ -61,6 +63,22 @@ def _listed(
     if jnp.issubdtype(data.dtype, jnp.inexact):
         data = jnp.where(ptr[-1] > nse, jnp.nan, data)
     return data, far, jnp.minimum(ptr, nse)
+
+
+def _spread_if_invalid(
+    prob: Array, far: Array, ptr: Array, shape: tuple[int, int]
+) -> tuple[Array, Array]:
+    """Return far ends and offsets; spread over the matrix where the probability is none.
+
+    The weights are NaN then, which has to reach as many rows and columns as there is room for.
+    """
+    valid, (m, n), nse = is_probability(prob), shape, far.shape[0]
+    if 0 in (m, n, nse):
+        return far, ptr
+    per_line = -(-nse // m)
+    spread = jnp.minimum(jnp.arange(m + 1) * per_line, nse).astype(ptr.dtype)
+    ends = (jnp.arange(nse) % n).astype(far.dtype)
+    return jnp.where(valid, far, ends), jnp.where(valid, ptr, spread)
 
 
 def _weights(family: Drawn, params: Sequence[Array], key: Any) -> Array:
@@ -83,7 +101,8 @@ def picked_rows(matrix: Any, rows: Any) -> Any:
         )  # fmt: skip
 
     rows = jnp.asarray(rows)
-    many = min(PICKED, max(rows.size, 1))
+    known = isinstance(rows.size, int)  # a program with an open batch draws row by row
+    many = min(PICKED, max(rows.size, 1)) if known else None
     picked = jax.lax.map(pick, rows.reshape(-1), batch_size=many)
     picked = picked.reshape(*rows.shape, *picked.shape[1:])
     return with_unit(show_invalid(matrix.prob, picked), units[0])

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent._compat import is_concrete
+from brainevent._docstring import BATCH, EVENT_BATCH, EVENTS, PRODUCT_BATCH, like
 from brainevent._edge import Event
 from brainevent._edge.layout import PADDING
 from brainevent._edge.operands import as_array, split_unit
@@ -117,7 +118,8 @@ class FixedNumConn(StoredMatrix):
                 )
             data = full if unit is None else u.Quantity(full, unit=unit)
         shape = coo.shape[::-1] if cls.flipped else coo.shape
-        return cls(data, table, shape=shape, backend=coo.backend, check_structure=False)
+        how = {'backend': coo.backend, 'buffers': coo.buffers, 'check_structure': False}
+        return cls(data, table, shape=shape, **how)
 
 
 def _width(where: str, indptr: Any, num_conn: int | None) -> tuple[int, bool]:
@@ -308,6 +310,7 @@ def fcnmv(
     )
 
 
+@like(fcnmv, PRODUCT_BATCH, matrix=BATCH)
 def fcnmm(
     weights: Any,
     indices: Any,
@@ -326,6 +329,7 @@ def fcnmm(
     )
 
 
+@like(fcnmv, spikes=EVENTS)
 def binary_fcnmv(
     weights: Any,
     indices: Any,
@@ -354,6 +358,7 @@ def binary_fcnmv(
     )  # fmt: skip
 
 
+@like(binary_fcnmv, PRODUCT_BATCH, matrix=EVENT_BATCH)
 def binary_fcnmm(
     weights: Any,
     indices: Any,

@@ -6,6 +6,7 @@ So one array of weights serves two orders of the same matrix, by row and by colu
 
 from typing import Any
 
+from brainevent._docstring import BATCH, EVENT_BATCH, EVENTS, PRODUCT_BATCH, like
 from brainevent._edge import Event
 from brainevent._format.functions import multiply
 from brainevent._format.tagged import TAGGED_PRODUCTS
@@ -93,6 +94,7 @@ def csrmv_indexed(
     )  # fmt: skip
 
 
+@like(csrmv_indexed, PRODUCT_BATCH, B=BATCH)
 def csrmm_indexed(
     data: Any,
     indices: Any,
@@ -112,6 +114,7 @@ def csrmm_indexed(
     )  # fmt: skip
 
 
+@like(csrmv_indexed, v=EVENTS)
 def binary_csrmv_indexed(
     data: Any,
     indices: Any,
@@ -135,6 +138,7 @@ def binary_csrmv_indexed(
     )  # fmt: skip
 
 
+@like(binary_csrmv_indexed, PRODUCT_BATCH, B=EVENT_BATCH)
 def binary_csrmm_indexed(
     data: Any,
     indices: Any,

@@ -150,7 +150,18 @@ class Indexing:
         """Return single entries; row and column broadcast."""
         where, (m, n) = type(self).__name__, self.shape
         row, col = row_ids(where, row, m), row_ids(where, col, n)
-        shape = np.broadcast_shapes(row.shape, col.shape)
+        try:
+            shape = jnp.broadcast_shapes(row.shape, col.shape)
+        except ValueError as cause:
+            raise IndexRangeError(
+                explain(
+                    f'{where}[index]',
+                    'row and column ids do not broadcast.',
+                    expected='two arrays of the same shape, or one number',
+                    got=f'shapes {row.shape} and {col.shape}',
+                    remedy='use `A[rows[:, None], cols]` for a block',
+                )
+            ) from cause
         return self._pick(*(jnp.broadcast_to(ids, shape) for ids in (row, col)))
 
     def _pick(self, *ids: Any) -> Any:
@@ -245,7 +256,16 @@ def row_ids(where: str, index: Any, extent: int) -> Any:
     Concrete ids are a NumPy array, checked; traced ones that are outside become ``extent``.
     """
     if isinstance(index, slice):
-        return np.arange(*index.indices(extent))
+        try:
+            return np.arange(*index.indices(extent))
+        except (TypeError, ValueError) as cause:
+            text = explain(
+                f'{where}[index]',
+                'not a slice of whole numbers.',
+                expected='ints, and a step that is not 0',
+                got=f'{index} ({cause})',
+            )
+            raise IndexRangeError(text) from cause
     ids = index if isinstance(index, jax.Array) else on_host(f'{where}[index]', 'index', index)
     if ids.size == 0 and ids.dtype.kind == 'f':
         ids = ids.astype(np.int32)

@@ -184,3 +184,18 @@ def test_some_rows_of_traced_weights_but_not_of_traced_structure():
         jax.jit(lambda m: m.slice_rows(0))(A)
     with pytest.raises(be.UnsupportedOperationError, match='not known in a traced program'):
         jax.jit(A.slice_rows)(0)
+
+
+@pytest.mark.parametrize(
+    'index', [([0, 1], [0, 1, 2]), slice(None, None, 0), slice(0.5, 2), (slice(None, None, 0), 0)]
+)
+@pytest.mark.parametrize(
+    'matrix',
+    [
+        lambda: be.CSR.fromdense(np.eye(3, dtype=np.float32)),
+        lambda: be.JITCScalarR((1.0, 0.5, 3), shape=(3, 3)),
+    ],
+)
+def test_indices_that_are_none(matrix, index):
+    with pytest.raises(be.IndexRangeError):
+        matrix()[index]

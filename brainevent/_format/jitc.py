@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brainevent._compat import is_concrete
 from brainevent._edge.operands import as_array, split_unit, with_unit
 from brainevent._edge.update import in_unit
 from brainevent._error import (
@@ -234,7 +235,22 @@ class JITCMatrix(DrawnAlgebra, Indexing, Matrix):
 
     @property
     def nse(self) -> int:
-        """Number of edges: they are all drawn to be counted."""
+        """Number of edges: they are all drawn to be counted.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the probability or the seed is traced.
+        """
+        expect(
+            all(map(is_concrete, self.arrays)),
+            UnsupportedOperationError,
+            f'{type(self).__name__}.nse',
+            'how many edges a traced matrix has is not known.',
+            expected='a concrete probability and seed',
+            got='traced ones',
+            remedy='use `(A.todense() != 0).sum()` in the program, or count outside of it',
+        )
         with jax.ensure_compile_time_eval():
             count = counted(self.family.layout, self.arrays, self.layout_shape)
         return int(np.asarray(count).sum(dtype=np.int64))

@@ -8,6 +8,7 @@ count events, and with ``mv_dt2t`` behind they give a value for every edge.
 
 from typing import Any
 
+from brainevent._docstring import BATCH, EVENT_BATCH, EVENTS, PRODUCT_BATCH, like
 from brainevent._edge import Event, unwrap
 from brainevent._format.drawn import JITN, JITS, JITU
 from brainevent._format.jitc import JITCMatrix, JITCNormalR, JITCScalarR, JITCUniformR
@@ -221,6 +222,7 @@ def jitsmv(
     )  # fmt: skip
 
 
+@like(jitsmv, PRODUCT_BATCH, B=BATCH)
 def jitsmm(
     weight: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -236,6 +238,7 @@ def jitsmm(
     )  # fmt: skip
 
 
+@like(jitsmv, vector=EVENTS)
 def binary_jitsmv(
     weight: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -253,6 +256,7 @@ def binary_jitsmv(
     )  # fmt: skip
 
 
+@like(binary_jitsmv, PRODUCT_BATCH, B=EVENT_BATCH)
 def binary_jitsmm(
     weight: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -268,6 +272,7 @@ def binary_jitsmm(
     )  # fmt: skip
 
 
+@like(jitsmv)
 def jitsmv_dt2t(
     weight: Any, prob: Any, y: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -400,6 +405,7 @@ def jitnmv(
     )  # fmt: skip
 
 
+@like(jitnmv, PRODUCT_BATCH, B=BATCH)
 def jitnmm(
     w_loc: Any, w_scale: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -415,6 +421,7 @@ def jitnmm(
     )  # fmt: skip
 
 
+@like(jitnmv, vector=EVENTS)
 def binary_jitnmv(
     w_loc: Any, w_scale: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -432,6 +439,7 @@ def binary_jitnmv(
     )  # fmt: skip
 
 
+@like(binary_jitnmv, PRODUCT_BATCH, B=EVENT_BATCH)
 def binary_jitnmm(
     w_loc: Any, w_scale: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -447,6 +455,7 @@ def binary_jitnmm(
     )  # fmt: skip
 
 
+@like(jitnmv)
 def jitnmv_dt2t(
     w_loc: Any, w_scale: Any, prob: Any, y: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -579,6 +588,7 @@ def jitumv(
     )  # fmt: skip
 
 
+@like(jitumv, PRODUCT_BATCH, B=BATCH)
 def jitumm(
     w_low: Any, w_high: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -594,6 +604,7 @@ def jitumm(
     )  # fmt: skip
 
 
+@like(jitumv, vector=EVENTS)
 def binary_jitumv(
     w_low: Any, w_high: Any, prob: Any, vector: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -611,6 +622,7 @@ def binary_jitumv(
     )  # fmt: skip
 
 
+@like(binary_jitumv, PRODUCT_BATCH, B=EVENT_BATCH)
 def binary_jitumm(
     w_low: Any, w_high: Any, prob: Any, B: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,
@@ -626,6 +638,7 @@ def binary_jitumm(
     )  # fmt: skip
 
 
+@like(jitumv)
 def jitumv_dt2t(
     w_low: Any, w_high: Any, prob: Any, y: Any, seed: Any = None, *, shape: Any,
     transpose: bool = False, corder: bool = True, backend: str | None = None,

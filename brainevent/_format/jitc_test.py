@@ -370,3 +370,46 @@ def test_seeds_beyond_64_bits_are_refused(seed):
     with pytest.raises(be.OptionError, match='64 bits'):
         be.JITCScalarR((1.0, 0.5, seed), shape=(3, 3))
     be.JITCScalarR((1.0, 0.5, 2**64 - 1), shape=(3, 3)).todense()
+
+
+@pytest.mark.parametrize('prob', [-0.5, np.nan, 1.5])
+@pytest.mark.parametrize('to', ['tocsr', 'tocsc', 'tocoo'])
+@pytest.mark.parametrize('corder', [False, True])
+def test_a_list_of_a_probability_that_is_not_one_shows_in_what_is_made_of_it(prob, to, corder):
+    """The list has no edges for a negative probability, so NaN weights alone would not show."""
+
+    def use(p):
+        A = getattr(be.JITCScalarR((2.0, p, 3), shape=(6, 5), corder=corder), to)(30)
+        return A @ jnp.ones(5), jnp.ones(6) @ A, A.todense(), A.sum()
+
+    for got in jax.jit(use)(prob):
+        assert np.isnan(got).all()
+    want = be.JITCScalarR((2.0, 0.5, 3), shape=(6, 5), corder=corder).todense()
+    np.testing.assert_array_equal(jax.jit(use)(0.5)[2], want)
+
+
+@pytest.mark.parametrize('dtype', ['int32', 'uint8', 'bool'])
+def test_sums_of_whole_numbers_with_a_probability_that_is_not_one(dtype):
+    def use(p):
+        A = be.JITCScalarR((jnp.asarray(1, dtype), p, 3), shape=(6, 6))
+        return [A.sum(), A.sum(0), A.mean(), A.mean(1)]
+
+    total, columns, mean, means = jax.jit(use)(2.0)
+    for got in (total, columns):
+        ends = np.iinfo(got.dtype)
+        assert (np.asarray(got) == (ends.min or ends.max)).all()
+    assert np.isnan(mean) and np.isnan(means).all()
+    total, _, mean, _ = jax.jit(use)(1.0)
+    assert (total, mean) == (36, 1)
+
+
+@pytest.mark.parametrize('prob', [-1e-50, 1 + 1e-9, np.float64(-1e-60)])
+def test_a_probability_is_checked_before_it_is_rounded(prob):
+    with pytest.raises(be.OptionError, match='probability'):
+        be.JITCScalarR((1.0, prob, 3), shape=(4, 4))
+
+
+def test_a_traced_matrix_does_not_count_its_edges():
+    with pytest.raises(be.UnsupportedOperationError, match='todense'):
+        jax.jit(lambda p: be.JITCScalarR((1.0, p, 3), shape=(4, 4)).nse)(0.5)
+    assert jax.jit(lambda p: be.JITCScalarR((1.0, p, 3), shape=(4, 4)).max())(0.5) == 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from brainevent._docstring import like
 from brainevent._edge import unwrap
 from brainevent._edge.operands import as_index, check_shape
 from brainevent._edge.update import Updates
@@ -98,6 +99,21 @@ def _learn(
     )
 
 
+def _columns(m: str, n: str, **parameters: str) -> dict[str, str]:
+    """Return the entries of parameters of an update by columns that fired."""
+    trace = f"""Array or Quantity, shape ({m},)
+    Added to the weights of columns that fired, in any unit that the weights can be measured in."""
+    spike = f"""Array or BinaryArray, shape ({n},)
+    A column fires if its element is True or greater than zero."""
+    return {'pre_trace': trace, 'post_spike': spike, **parameters}
+
+
+_ROW, _COLUMN = (
+    'Array of int, shape (nse,)\n    Row of every connection.',
+    'Array of int, shape (shape[1] + 1,)\n    Offsets of columns.',
+)
+
+
 def update_csr_on_binary_pre(
     weight: Any,
     indices: Any,
@@ -166,6 +182,7 @@ def update_csr_on_binary_pre(
     return _learn(CSR_UPDATES, where, weight, arrays, pre_spike, post_trace, bounds, shape, backend)
 
 
+@like(update_csr_on_binary_pre, **_columns('shape[0]', 'shape[1]'))
 def update_csr_on_binary_post(
     weight: Any,
     indices: Any,
@@ -219,6 +236,7 @@ def update_csr_on_binary_post(
     )  # fmt: skip
 
 
+@like(update_csr_on_binary_pre, indices=_ROW, indptr=_COLUMN)
 def update_csc_on_binary_pre(
     weight: Any,
     indices: Any,
@@ -246,6 +264,7 @@ def update_csc_on_binary_pre(
     )  # fmt: skip
 
 
+@like(update_csc_on_binary_pre, **_columns('shape[0]', 'shape[1]'))
 def update_csc_on_binary_post(
     weight: Any,
     indices: Any,
@@ -271,6 +290,7 @@ def update_csc_on_binary_post(
     )  # fmt: skip
 
 
+@like(update_csr_on_binary_pre)
 def update_dense_on_binary_pre(
     weight: Any,
     pre_spike: Any,
@@ -310,6 +330,7 @@ def update_dense_on_binary_pre(
     )
 
 
+@like(update_dense_on_binary_pre, **_columns('m', 'n'))
 def update_dense_on_binary_post(
     weight: Any,
     pre_trace: Any,
@@ -340,6 +361,7 @@ def update_dense_on_binary_post(
     )  # fmt: skip
 
 
+@like(update_csr_on_binary_pre)
 def update_coo_on_binary_pre(
     weight: Any,
     pre_ids: Any,
@@ -381,6 +403,7 @@ def update_coo_on_binary_pre(
     return _learn(COO_UPDATES, where, weight, arrays, pre_spike, post_trace, bounds, shape, backend)
 
 
+@like(update_coo_on_binary_pre, **_columns('rows', 'columns'))
 def update_coo_on_binary_post(
     weight: Any,
     pre_ids: Any,
@@ -410,6 +433,7 @@ def _length(x: Any) -> int:
     return int(np.size(unwrap(x)[0]))
 
 
+@like(update_csr_on_binary_pre)
 def update_fixed_post_conn_on_binary_pre(
     data: Any,
     indices: Any,
@@ -445,6 +469,15 @@ def update_fixed_post_conn_on_binary_pre(
     )
 
 
+@like(
+    update_fixed_post_conn_on_binary_pre,
+    **_columns(
+        'shape[0]',
+        'shape[1]',
+        data='Array or Quantity, shape (shape[1], connections of each)',
+        indices='Array of int, of the same shape\n    Row of every connection.',
+    ),
+)
 def update_fixed_pre_conn_on_binary_post(
     data: Any,
     indices: Any,

@@ -71,7 +71,10 @@ class NumpyProtocol:
         UnitError
             If the weights have a unit.
         """
-        where = f'np.asarray({type(self).__name__})'
+        return np.array(self._dense_in_passing(f'np.asarray({type(self).__name__})'), dtype=dtype)
+
+    def _dense_in_passing(self, where: str) -> Any:
+        """Return a small matrix without unit as a dense array; refuse any other."""
         expect(
             math.prod(self.shape) <= DENSE_ELEMENTS,
             UnsupportedOperationError,
@@ -91,7 +94,7 @@ class NumpyProtocol:
             got=lambda: f'weights in {unit}',
             remedy='use `A.todense()`, which keeps it',
         )
-        return np.array(number, dtype=dtype)
+        return number
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Run an operator of arrays as the method of this matrix; refuse other functions."""

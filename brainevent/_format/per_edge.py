@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO
 
+from brainevent._docstring import like
 from brainevent._edge import Products, Spec, unwrap
 from brainevent._edge.operands import (
     as_array,
@@ -150,6 +151,19 @@ def csrmv_dt2t(
     return _scale(CSR_PRODUCTS, 'csrmv_dt2t', y, w, arrays, shape, transpose, backend)
 
 
+_Y = """Array or Quantity, shape (batch, shape[0]), or (batch, shape[1]) with ``transpose``
+    One number for each row, or column."""
+_W = """Array or Quantity, shape (batch, nse) or (nse,)
+    One number for each entry, in a batch of its own or shared by the batch."""
+_BATCH = """Array or Quantity, shape (batch, nse)
+    In the product of both units and the common dtype."""
+_TABLE = """Array or Quantity, of the shape of ``indices``, with or without a leading axis (batch,)
+    One number for each connection, in a batch of its own or shared by the batch."""
+_TABLES = """Array or Quantity, shape (batch, *indices.shape)
+    In the product of both units and the common dtype."""
+
+
+@like(csrmv_dt2t, _BATCH, y=_Y, w=_W)
 def csrmm_dt2t(
     y: Any,
     w: Any,
@@ -181,6 +195,11 @@ def csrmm_dt2t(
 csrmv_yw2y = csrmv_dt2t
 
 
+@like(
+    csrmv_dt2t,
+    indices='Array of int, shape (nse,)\n    Row of every entry.',
+    indptr='Array of int, shape (shape[1] + 1,)\n    Offsets of columns.',
+)
 def cscmv_dt2t(
     y: Any,
     w: Any,
@@ -206,6 +225,7 @@ def cscmv_dt2t(
     return _scale(CSR_PRODUCTS, 'cscmv_dt2t', y, w, arrays, shape, transpose, backend, turned=True)
 
 
+@like(cscmv_dt2t, _BATCH, y=_Y, w=_W)
 def cscmm_dt2t(
     y: Any,
     w: Any,
@@ -223,6 +243,11 @@ def cscmm_dt2t(
     )  # fmt: skip
 
 
+@like(
+    csrmv_dt2t,
+    row='Array of int, shape (nse,)\n    Row of every entry.',
+    col='Array of int, shape (nse,)\n    Column of every entry.',
+)
 def coomv_dt2t(
     y: Any,
     w: Any,
@@ -245,6 +270,7 @@ def coomv_dt2t(
     return _scale(COO_PRODUCTS, 'coomv_dt2t', y, w, (row, col), shape, transpose, backend)
 
 
+@like(coomv_dt2t, _BATCH, y=_Y, w=_W)
 def coomm_dt2t(
     y: Any,
     w: Any,
@@ -260,6 +286,7 @@ def coomm_dt2t(
     return _scale(COO_PRODUCTS, 'coomm_dt2t', y, w, arrays, shape, transpose, backend, batch=True)
 
 
+@like(csrmv_dt2t)
 def fcnmv_dt2t(
     weights: Any,
     indices: Any,
@@ -301,6 +328,7 @@ def fcnmv_dt2t(
     return _scale(FCN_PRODUCTS, 'fcnmv_dt2t', y, weights, (indices,), shape, transpose, backend)
 
 
+@like(fcnmv_dt2t, _TABLES, y=_Y, weights=_TABLE)
 def fcnmm_dt2t(
     weights: Any,
     indices: Any,

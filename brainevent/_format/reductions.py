@@ -53,7 +53,13 @@ class Reductions:
         >>> A.sum(), A.sum(1)
         (Array(6., dtype=float32), Array([3., 3.], dtype=float32))
         """
-        axis = own_axis(f'{type(self).__name__}.sum', axis)
+        return self._shown(self._sum(own_axis(f'{type(self).__name__}.sum', axis)))
+
+    def _shown(self, result: Any) -> Any:
+        """Return a result, marked if the matrix is not valid; a drawn matrix decides that."""
+        return result
+
+    def _sum(self, axis: int | None) -> Any:
         kind = jnp.int32 if self.dtype == bool else self.dtype
         m, n = self.shape
         if axis == 0:
@@ -73,15 +79,22 @@ class Reductions:
         Array or Quantity, shape () or (columns,) or (rows,)
         """
         axis = own_axis(f'{type(self).__name__}.mean', axis)
-        return self.sum(axis) / (math.prod(self.shape) if axis is None else self.shape[axis])
+        many = math.prod(self.shape) if axis is None else self.shape[axis]
+        return self._shown(self._sum(axis) / many)
 
     def max(self, axis: int | None = None) -> Any:
         """Return the largest element, or that along an axis; the matrix is made dense for it."""
-        return jnp.max(self.__array__(), own_axis(f'{type(self).__name__}.max', axis))  # type: ignore[attr-defined]
+        return jnp.max(
+            self._dense_in_passing(f'{type(self).__name__}.max'),
+            own_axis(f'{type(self).__name__}.max', axis),
+        )  # type: ignore[attr-defined]
 
     def min(self, axis: int | None = None) -> Any:
         """Return the smallest element, or that along an axis; the matrix is made dense for it."""
-        return jnp.min(self.__array__(), own_axis(f'{type(self).__name__}.min', axis))  # type: ignore[attr-defined]
+        return jnp.min(
+            self._dense_in_passing(f'{type(self).__name__}.min'),
+            own_axis(f'{type(self).__name__}.min', axis),
+        )  # type: ignore[attr-defined]
 
     def diagonal(self) -> Any:
         """Return the elements ``A[i, i]``.

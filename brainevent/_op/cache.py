@@ -40,7 +40,7 @@ _warned: set[Path] = set()
 def default_dir() -> Path:
     """Return where kernels are cached when nobody says otherwise."""
     named = os.environ.get(ENVIRONMENT)
-    if named:
+    if named and named.strip():
         return _absolute(named)
     base = Path(os.environ.get('XDG_CACHE_HOME', ''))
     if not base.is_absolute():
@@ -79,7 +79,9 @@ def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
             _chosen = _ready = None
         return
     expect(
-        isinstance(path, str | os.PathLike) and isinstance(os.fspath(path), str) and str(path),
+        isinstance(path, str | os.PathLike)
+        and isinstance(os.fspath(path), str)
+        and str(path).strip(),
         OptionError,
         'set_cache_dir',
         'not a folder.',
@@ -255,6 +257,17 @@ def _claim(folder: Path) -> None:
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > _ABANDONED_AFTER:
                 _remove(left)
+
+
+def trouble() -> str | None:
+    """Return why nothing can be kept in the chosen folder, or None; nothing is made."""
+    wanted = _chosen or default_dir()
+    there = next((path for path in (wanted, *wanted.parents) if path.exists()), None)
+    if there is None or not there.is_dir():
+        return f'{wanted} cannot be made: {there} is not a folder'
+    if not os.access(there, os.W_OK | os.X_OK) and not (there == wanted and _may_read(wanted)):
+        return f'{there} is not writable'
+    return None
 
 
 def folder() -> Path | None:

@@ -357,3 +357,21 @@ def test_clearing_by_name(folder):
 def test_clearing_makes_nothing(folder):
     assert cache.clear_cache() == 0
     assert not folder.exists()
+
+
+@pytest.mark.parametrize('named', [' ', '\t'])
+def test_a_blank_name_is_none(folder, monkeypatch, named):
+    monkeypatch.setenv(cache.ENVIRONMENT, named)
+    assert cache.default_dir().parent.name == 'brainevent'
+    with pytest.raises(OptionError):
+        cache.set_cache_dir(named)
+
+
+def test_trouble_is_seen_before_anything_is_made(folder, monkeypatch, tmp_path):
+    assert cache.trouble() is None and not folder.exists()
+    (tmp_path / 'file').write_text('')
+    monkeypatch.setattr(cache, '_chosen', tmp_path / 'file' / 'under')
+    assert 'is not a folder' in cache.trouble()
+    monkeypatch.setattr(cache, '_chosen', folder)
+    monkeypatch.setattr(os, 'access', lambda path, mode: False)
+    assert 'not writable' in cache.trouble()

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from brainevent._error import OptionError, expect
+
 ENVIRONMENT = 'BRAINEVENT_COMPILE_NOTICE'
 AFTER = 1.0  # seconds
 logger = logging.getLogger('brainevent')
@@ -29,7 +31,16 @@ def compilation_notice(kernel: str, cache: str | Path | None) -> Iterator[None]:
     Without a handler, Python prints a warning of a logger on standard error. To turn the line
     off, set ``BRAINEVENT_COMPILE_NOTICE=0``, or the level of the logger above ``WARNING``.
     """
-    if os.environ.get(ENVIRONMENT, '1') in ('0', ''):
+    wanted = os.environ.get(ENVIRONMENT) or '1'
+    expect(
+        wanted in ('0', '1'),
+        OptionError,
+        ENVIRONMENT,
+        'not a switch.',
+        expected='0 or 1',
+        got=lambda: repr(wanted),
+    )
+    if wanted == '0':
         yield
         return
     kept = f'kept in {cache}' if cache else 'not kept on disk'

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from brainevent._error import OptionError
 from brainevent._op import notice
 
 
@@ -47,3 +48,9 @@ def test_a_failure_ends_it(quick, caplog):
         1 / 0  # noqa: B018
     time.sleep(0.2)
     assert not caplog.records
+
+
+def test_another_value_is_refused(quick, monkeypatch):
+    monkeypatch.setenv(notice.ENVIRONMENT, 'maybe')
+    with pytest.raises(OptionError, match='0 or 1'):
+        run(0)

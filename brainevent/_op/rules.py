@@ -112,6 +112,14 @@ def general_batching_rule(
     (Array([-0., -1., -2.], dtype=float32), 0)
     """
     prim = getattr(prim, 'primitive', prim)
+    expect(
+        len(args) == len(axes) and len(args) > 0,
+        ShapeError,
+        f'general_batching_rule({prim.name})',
+        'the number of axes is not the number of inputs.',
+        expected=f'{len(args)} axes, each an int or None, for at least one input',
+        got=lambda: f'{axes}',
+    )
     if all(axis is None for axis in axes):
         results = prim.bind(*args, **kwargs)
         return results, jax.tree.map(lambda _: None, results)
@@ -220,6 +228,17 @@ def _as_tangents(name: str, answer: Any, results: Sequence[Any]) -> Sequence[Any
     """Return the tangents a rule gave, after checking that they fit the results."""
     if len(results) == 1 and hasattr(answer, 'dtype'):
         answer = [answer]
+    if isinstance(answer, tuple | list):
+        for tangent in answer:
+            expect(
+                not hasattr(tangent, 'mantissa'),
+                DtypeError,
+                f'defjvp({name})',
+                'a tangent has a unit.',
+                expected='arrays without unit',
+                got=lambda tangent=tangent: tangent,
+            )
+        answer = [jnp.asarray(t) if hasattr(t, '__array_interface__') else t for t in answer]
     expect(
         isinstance(answer, tuple | list),
         DtypeError,

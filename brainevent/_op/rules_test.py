@@ -4,12 +4,14 @@
 import functools
 import inspect
 
+import brainunit as u
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from brainevent._compat import Primitive, is_undefined
+from brainevent._error import ShapeError
 from brainevent._op import XLACustomKernel, defjvp, general_batching_rule, rules
 
 pytestmark = pytest.mark.usefixtures('on_cpu')
@@ -248,3 +250,21 @@ def test_places_are_counted_as_inspect_counts_them(rule):
 @pytest.mark.parametrize('rule', [max, lambda t, *rest: t, functools.wraps(max)(lambda *a: a)])
 def test_any_number_of_places(rule):
     assert rules._places(rule) is None
+
+
+def test_inputs_and_axes_of_a_batching_rule_are_counted():
+    for args, axes in (((), ()), ((X, X), (0,))):
+        with pytest.raises(ShapeError, match='number of axes'):
+            general_batching_rule(jax.lax.add_p, args, axes)
+
+
+def test_tangents_are_arrays_of_jax_without_unit():
+    op = XLACustomKernel('rules_numpy')
+    op.def_kernel('jax_raw', 'cpu', lambda **_: lambda x: [2 * x])
+    out = [jax.ShapeDtypeStruct(X.shape, X.dtype)]
+    defjvp(op, lambda dx, x, **_: np.full(3, 2.0))
+    (tangent,) = jax.jvp(lambda x: op(x, outs=out), (jnp.asarray(X),), (jnp.ones(3),))[1]
+    assert tangent.dtype == jnp.float32
+    defjvp(op, lambda dx, x, **_: [2 * dx * u.mV])
+    with pytest.raises(TypeError, match='a tangent has a unit'):
+        jax.jvp(lambda x: op(x, outs=out), (jnp.asarray(X),), (jnp.ones(3),))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A numba that fails on import: cached kernels run, others on another backend, with a warning."""
 
+from pathlib import Path
+
 import pytest
 
 PRODUCT = """
@@ -43,6 +45,13 @@ def test_a_numba_that_fails(folder, child, broken_numba):
     child(PRODUCT, cache_dir=folder).output()  # now the machine code is on disk
     told = child(PRODUCT, cache_dir=folder, first=broken_numba).output()
     assert told.splitlines() == ['[1. 5.]', '[] False']
+
+
+def test_a_numba_that_ends_the_program(folder, child, broken_numba):
+    package = Path(broken_numba) / 'numba' / '__init__.py'
+    package.write_text("raise SystemExit('no numba today')\n")
+    told = child(PRODUCT, cache_dir=folder, first=broken_numba).output()
+    assert '[1. 5.]' in told and 'no numba today' in told
 
 
 def test_the_doctor_names_it(child, broken_numba):

@@ -17,7 +17,7 @@ without its source, so it must be on disk or made by this process.
 import ast
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -82,7 +82,9 @@ def register_exported(exported: Any) -> tuple[str, ...]:
     return names
 
 
-def export_checks(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
+def export_checks(
+    fun: Callable[..., Any], *args: Any, platforms: Sequence[str] | None = None, **kwargs: Any
+) -> list[Any]:
     """List the safety checks of ``jax.export`` that kernels of this package need not pass.
 
     JAX refuses to export calls of native code unless it is told that their names are lasting.
@@ -93,7 +95,10 @@ def export_checks(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[An
     fun : callable
         The function to be exported.
     *args, **kwargs
-        Arguments as for ``fun``; ``jax.ShapeDtypeStruct`` will do.
+        Arguments as for the export: which kernels are called depends on them, so a batch that is
+        open there is open here, as ``jax.ShapeDtypeStruct`` with a symbolic shape.
+    platforms : sequence of str, optional
+        As for ``jax.export.export``, such as ``['cuda']``; that of this process if not given.
 
     Returns
     -------
@@ -109,7 +114,10 @@ def export_checks(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[An
     >>> program = export.export(f, disabled_checks=export_checks(f, x))(x)
     """
     jitted: Any = fun if hasattr(fun, 'lower') else jax.jit(fun)
-    names = sorted(set(_LASTING.findall(jitted.lower(*args, **kwargs).as_text())))
+    traced = jitted.trace(*args, **kwargs)
+    chosen = None if platforms is None else tuple(platforms)
+    text = traced.lower(lowering_platforms=chosen).as_text()
+    names = sorted(set(_LASTING.findall(text)))
     return [DisabledSafetyCheck.custom_call(name) for name in names]
 
 

@@ -118,7 +118,10 @@ def _compiler() -> Any:
     """Import what compiles, and numba with it."""
     try:
         return importlib.import_module('brainevent._op.numba_ffi.compile')
-    except Exception as cause:  # a numba that does not fit its surroundings fails in many ways
+    except (
+        Exception,
+        SystemExit,
+    ) as cause:  # one that does not fit fails in many ways
         raise CompilerMissing(
             f'numba cannot be imported ({type(cause).__name__}: {cause})'
         ) from cause
