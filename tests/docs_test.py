@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))]
+PAGES = [
+    ROOT / 'README.md',
+    ROOT / 'CONTRIBUTING.md',
+    ROOT / 'tests' / 'README.md',
+    *sorted((ROOT / 'docs').glob('*.md')),
+]
 BLOCK = re.compile(r'^```python\n(.*?)^```\n(?:\n```text\n(.*?)\n```)?', re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'\]\((?!https?:|#)([^)#]+)[^)]*\)')
 NEEDS = {'compiling-kernels.md': ('g++', 'c++', 'clang++')}  # one of these programs

@@ -43,3 +43,8 @@ def test_its_timer_runs_the_step_and_not_a_constant(gpu_check):
         return be.binary_csrmv(*csr, x, shape=(64, 64), transpose=True, backend='jax_raw')
 
     assert gpu_check._seconds(step, on, *csr, times=3) > 0
+
+
+def test_the_workflow_is_the_one_at_the_top():
+    root = Path(__file__).resolve().parent.parent
+    assert (root / '.github/workflows/ci.yml').read_text() == (root / 'CI.yml').read_text()
