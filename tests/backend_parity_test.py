@@ -99,8 +99,8 @@ def spy(monkeypatch):
     """Note each choice of a kernel; and let each kernel say when it runs."""
     noted, choose = Spy(), selection.KernelTable.choose
 
-    def choose_and_note(table, request, static):
-        entry = choose(table, request, static)
+    def choose_and_note(table, request, static, broken=None):
+        entry = choose(table, request, static, broken)
         noted.chosen.append(entry.backend)
 
         def generator(**static):

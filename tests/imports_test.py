@@ -18,7 +18,9 @@ PACKAGE = ROOT / 'brainevent'
 # A lower room never knows the name of a higher one; what is not listed stands on the top floor.
 FLOORS = {
     '_error': 1,
+    '_docstring': 1,
     '_keywords': 1,
+    '_pytree': 1,
     '_typing': 1,
     '_compat': 1,
     '_version': 1,

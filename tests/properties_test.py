@@ -64,8 +64,8 @@ def check_broken(case):
     changes, sound, name, matrix, run = case
     try:
         jax.block_until_ready(run(matrix))
-    except be.BrainEventError:
-        assert sound is not True or any(changes), name
+    except be.BrainEventError as error:  # a traced matrix also refuses what needs its values
+        assert sound is not True or any(changes) or not isinstance(error, be.ShapeError), name
     else:
         assert sound is not False, f'{name} of a matrix with leaves changed by {changes}'
 
