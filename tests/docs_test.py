@@ -7,8 +7,11 @@ end in that error, whose message is the text block that follows, if one does.
 """
 
 import ast
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,7 @@ PAGES = [
 BLOCK = re.compile(r'^```python\n(.*?)^```\n(?:\n```text\n(.*?)\n```)?', re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'\]\((?!https?:|#)([^)#]+)[^)]*\)')
 NEEDS = {'compiling-kernels.md': ('g++', 'c++', 'clang++')}  # one of these programs
+ALONE = ('CONTRIBUTING.md',)  # adds kernels to operators of the package: in a process of its own
 CLAIM = re.compile(r'# -> (.*)$')
 RAISES = re.compile(r'# raises (\w+)')
 
@@ -68,6 +72,14 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     if page.name in NEEDS and not any(map(shutil.which, NEEDS[page.name])):
         pytest.skip(f'{page.name} needs one of {NEEDS[page.name]}')
     monkeypatch.chdir(tmp_path)
+    if page.name in ALONE:
+        text = page.read_text(encoding='utf-8')
+        code = f'from tests.docs_test import run_page; run_page({text!r}, {page.name!r})'
+        env = {**os.environ, 'PYTHONPATH': str(ROOT), 'JAX_PLATFORMS': 'cpu'}
+        command = [sys.executable, '-c', code]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return
     run_page(page.read_text(encoding='utf-8'), str(page.relative_to(ROOT)))
 
 
