@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.metadata
 import os
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import brainevent as be
 from brainevent import config
 from brainevent._commands import cache
 from brainevent._op import cache as kept
-from brainevent._op.backends import backend_platforms
+from brainevent._op.backends import backend_platforms, import_trouble
 from brainevent._op.kernix.diagnostics import diagnostics
 
 __all__ = ['run']
@@ -103,15 +102,7 @@ def _missing(name: str | None) -> str | None:
     """Return what a backend lacks; numba is imported to see whether it works."""
     record = be.get_backend_record(name) if name else None
     missing = record.missing() if record else None
-    if missing is None and name == 'numba':
-        try:
-            importlib.import_module('numba')
-        except (
-            Exception,
-            SystemExit,
-        ) as cause:  # one that does not fit
-            return f'numba cannot be imported ({type(cause).__name__}: {cause})'
-    return missing
+    return import_trouble('numba') if missing is None and name == 'numba' else missing
 
 
 def _why_broken() -> str | None:

@@ -79,7 +79,7 @@ class _Compressed(StoredMatrix):
         if made is None:
             return super()._as(name)
         far, ptr, tag = made
-        data = self.data if one else reordered(self.data, tag)
+        data = reordered(self.data, tag)
         return kind(
             data,
             far,

@@ -39,7 +39,7 @@ def compressed(matrix: Any, what: str, nse: int | None, kind: Any = None) -> Any
     made = turned(far, ptr, shape, draws) if kind not in (own, None) else None
     if made is not None:
         far, ptr, order = made  # the list along the streams is given up before weights move
-        data = reordered(data, order) if draws else data
+        data = reordered(data, order)
     found = kind if made is not None else own
     listed_ = found(
         with_unit(show_invalid(matrix.prob, data), units[0]), far, ptr, shape=matrix.shape,

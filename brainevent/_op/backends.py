@@ -21,6 +21,7 @@ __all__ = [
     'cuda_is_emulated',
     'ensure_backend',
     'get_backend_record',
+    'import_trouble',
     'register_backend',
 ]
 
@@ -148,6 +149,15 @@ def _needs(module: str) -> Callable[[], bool | str]:
         return found or f'the package {module!r} is not installed'
 
     return probe
+
+
+def import_trouble(module: str) -> str | None:
+    """Import a package and return why that fails, or None; a misfit fails in many ways."""
+    try:
+        importlib.import_module(module)
+    except (Exception, SystemExit) as cause:
+        return f'{module} cannot be imported ({type(cause).__name__}: {cause})'
+    return None
 
 
 def _cuda_compiler() -> bool | str:

@@ -30,7 +30,7 @@ import numpy as np
 from brainevent import config
 from brainevent._error import KernelLoadError, KernelRegistrationError, expect
 from brainevent._op import cache
-from brainevent._op.backends import CompilerMissing
+from brainevent._op.backends import CompilerMissing, import_trouble
 from brainevent._op.ffi_naming import digest
 from brainevent._op.notice import compilation_notice
 from brainevent._op.numba_ffi import load
@@ -116,15 +116,10 @@ class Order:
 
 def _compiler() -> Any:
     """Import what compiles, and numba with it."""
-    try:
-        return importlib.import_module('brainevent._op.numba_ffi.compile')
-    except (
-        Exception,
-        SystemExit,
-    ) as cause:  # one that does not fit fails in many ways
-        raise CompilerMissing(
-            f'numba cannot be imported ({type(cause).__name__}: {cause})'
-        ) from cause
+    trouble = import_trouble('numba')
+    if trouble is not None:
+        raise CompilerMissing(trouble)
+    return importlib.import_module('brainevent._op.numba_ffi.compile')
 
 
 def call(
